@@ -40,14 +40,14 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   pg: {
     kind: 'store',
     peers: { pg: '>=8.11' },
-    kB: 56,
+    kB: 57,
     page: 'docs/stores.md',
     row: ['node-postgres', '`pgStore(pool)`', "the pool's client"],
   },
   postgres: {
     kind: 'store',
     peers: { postgres: '>=3.4' },
-    kB: 51,
+    kB: 52,
     page: 'docs/stores.md',
     row: ['postgres.js', '`postgresJsStore(sql)`', '`TransactionSql`'],
   },
@@ -61,7 +61,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   drizzle: {
     kind: 'store',
     peers: { 'drizzle-orm': '>=0.40' },
-    kB: 52,
+    kB: 53,
     page: 'docs/stores.md',
     row: ['Drizzle (PostgreSQL)', '`drizzleStore(db)`', 'your Drizzle transaction'],
   },

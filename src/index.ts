@@ -17,6 +17,8 @@ export type {
   OperationListOptions,
   OperationIdentity,
   Operations,
+  RecordedStep,
+  RecordedStepsOptions,
   ShownOperation,
 } from './once/operations-types.ts'
 export type { OperationState } from './store/store.ts'

@@ -101,6 +101,8 @@ declare global {
   const bank: {
     send(wire: { amount: number; note: string }): Promise<{ reference: string }>
     find(note: string): Promise<{ reference: string } | undefined>
+    list(query: { orderBy: 'note'; after: string | null }): AsyncIterable<{ note: string; reference: string }>
+    cancel(reference: string, o: { idempotencyKey: string }): Promise<{ id: string }>
   }
 }
 `

@@ -1,6 +1,7 @@
 export interface Charge {
   readonly id: string
-  readonly order: string
+  /** The id of the operation, which the client sends along. */
+  readonly operation: string
 }
 
 const LOSES_EVERY = 9
@@ -9,12 +10,12 @@ const LOSES_EVERY = 9
 export class Provider {
   readonly #charges: Charge[] = []
   readonly #refunded = new Map<string, string>()
-  #asked = 0
 
-  /** Charges the card. False: the answer was lost, although the card was charged. */
-  charge(order: string): boolean {
-    this.#charges.push({ id: `charge-${this.#charges.length + 1}`, order })
-    return ++this.#asked % LOSES_EVERY !== 0
+  /** Charges the card. Null: the answer was lost, although the card was charged. */
+  charge(operation: string): string | null {
+    const id = `charge-${this.#charges.length + 1}`
+    this.#charges.push({ id, operation })
+    return this.#charges.length % LOSES_EVERY === 0 ? null : id
   }
 
   refund(charge: string, key: string): { refunded: string } {
@@ -22,9 +23,15 @@ export class Provider {
     return { refunded: charge }
   }
 
-  /** The list that the provider offers for download. */
-  chargesByOrder(): readonly Charge[] {
-    return this.#charges.toSorted((a, b) => (a.order < b.order ? -1 : a.order > b.order ? 1 : 0))
+  /** The list that the provider offers for download, the newest charge of an operation first: its answer arrived. */
+  chargesByOperation(): readonly Charge[] {
+    return this.#charges
+      .toReversed()
+      .toSorted((a, b) => (a.operation < b.operation ? -1 : a.operation > b.operation ? 1 : 0))
+  }
+
+  isLeft(charge: string): boolean {
+    return !new Set(this.#refunded.values()).has(charge)
   }
 
   get charges(): number {
@@ -35,10 +42,9 @@ export class Provider {
     return this.#refunded.size
   }
 
-  /** Charges beyond the first of each order that were not refunded. */
+  /** Charges beyond the first of each operation that were not refunded. */
   surplus(): number {
-    const refunded = new Set(this.#refunded.values())
-    const left = this.#charges.filter(({ id }) => !refunded.has(id))
-    return left.length - new Set(left.map(({ order }) => order)).size
+    const left = this.#charges.filter(({ id }) => this.isLeft(id))
+    return left.length - new Set(left.map(({ operation }) => operation)).size
   }
 }

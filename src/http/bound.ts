@@ -35,13 +35,19 @@ export function bind<Tx, E extends Events, Req>(
     const made = own === undefined ? plain : new ProtectedRoute(once, checkRoute(shared, own))
     if (made.route.leaseMs === null) required(store, transactions, need)
     if (made.route.streams === 'record') required(store, store.streams, 'streams')
-    if (made.route.streams === 'record' && unrecorded !== undefined)
-      throw onceError('ONCE_UNSUPPORTED', { detail: `The adapter for ${unrecorded} cannot record streams` })
+    if (made.route.streams === 'record' && unrecorded !== undefined) throw cannotRecord(unrecorded)
     if (made.route.streams === 'record' && need === 'batched')
       throw invalid("a batched route cannot have streams: 'record'")
     return made
   }
   return Object.assign(bound, { plain })
+}
+
+/** The refusal of recorded streams by an adapter that cannot record them. */
+export function cannotRecord(framework: string): Error {
+  return onceError('ONCE_UNSUPPORTED', {
+    detail: `The adapter for ${framework} cannot record streams: leave streams: 'record' out`,
+  })
 }
 
 /** The handler of a batched route for methods that are not protected. */

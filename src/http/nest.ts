@@ -8,7 +8,7 @@ import type { RetentionOptions } from '../operation/retention-terms.ts'
 import type { Events } from '../outbox/event.ts'
 import { createContext } from '../platform/context.ts'
 import { type AnswerBatched, type BatchedRoute, batchedOf } from './batched.ts'
-import { bind, noHandler, optionsAndHandler } from './bound.ts'
+import { bind, cannotRecord, noHandler, optionsAndHandler } from './bound.ts'
 import { nestExchange, type NestRequest } from './nest-exchange.ts'
 import { inject, injectable, paramDecorator, readMetadata, setMetadata, useInterceptor } from './nest-metadata.ts'
 import type { AnyOperation } from './exchange.ts'
@@ -18,6 +18,7 @@ import type { IdempotencyOptions, RouteOptions } from './options.ts'
 import { type Documented, documentsOf } from './documents.ts'
 import type { ProtectedRoute } from './protected-route.ts'
 
+const NAME = 'Nest'
 const ONCE = Symbol.for('effectively-once')
 const WORKSHOP = Symbol.for('effectively-once/nest')
 const ROUTE = 'effectively-once:route'
@@ -167,6 +168,8 @@ const recoverable = new Map<string, object>()
 const declaredTerms = new Set<RetentionOptions>()
 
 function decorate(handler: object, options: RouteOptions<NestRequest, Duration | undefined> | undefined): void {
+  // Refused here, because the options are bound to a service only at the first request.
+  if ((options as { streams?: unknown } | undefined)?.streams === 'record') throw cannotRecord(NAME)
   declareInterceptor()
   if (options?.replayFor ?? options?.goneFor ?? options?.expired) declaredTerms.add(options as RetentionOptions)
   if (options?.recover && options.name !== undefined) recoverable.set(options.name, handler)
@@ -263,7 +266,7 @@ function workshopOf<Tx, E extends Events, Req>({
   closeWithin,
   ...options
 }: NestOptions<Req> & { once: Once<Tx, E> }): Workshop {
-  const bound = bind(once, options as IdempotencyOptions<NestRequest>, 'Nest')
+  const bound = bind(once, options as IdempotencyOptions<NestRequest>, NAME)
   const known = new WeakMap<object, Served>()
   const workshop: Workshop = {
     once,

@@ -13,6 +13,11 @@ export interface Operations<Tx, E extends Events> {
   /** Returns one operation in any state, with its steps. Returns null if the operation does not exist. */
   show(operation: OperationIdentity): Promise<ShownOperation | null>
   /**
+   * Streams the recorded steps of one name, ordered by the operation's id: the calls that we made to one provider. Reads
+   * pages, so that memory is bounded. Steps that are recorded during the reading may be left out.
+   */
+  steps(options: RecordedStepsOptions): AsyncIterable<RecordedStep>
+  /**
    * Records what an operator found out about an unknown operation. `{ failed }` and `{ undo }` end an abandoned
    * operation, too. Returns false for an operation in any other state.
    */
@@ -41,6 +46,36 @@ export interface OperationListOptions {
   olderThan?: Duration
   /** Default 100, at most 1,000 */
   limit?: number
+}
+
+export interface RecordedStepsOptions {
+  /** The name of the step, as the handler gives it. */
+  name: string
+  /** Only steps of operations whose first attempt began at this time or later. */
+  since: Date
+  /** Only steps of operations whose first attempt began before this time. */
+  until?: Date
+  /** Only steps behind the operation with this id. To go on where an earlier reading stopped. */
+  after?: string
+  /** Only steps of this operation. */
+  operation?: OperationIdentity
+}
+
+/** A step as it is recorded. It is plain data. */
+export interface RecordedStep {
+  /** The hashed identity of the operation, which handlers see as `op.id`. */
+  readonly id: string
+  readonly name: string
+  /** 'started': a call without a key began, and its result was not recorded. */
+  readonly state: 'started' | 'done'
+  /** What the step returned, such as the provider's reference. */
+  readonly result: unknown
+  /** What its undo returned. Absent if the step was not undone. */
+  readonly undone?: unknown
+  readonly route: string | null
+  readonly label: string | null
+  /** When the operation's first attempt began, in ISO 8601. */
+  readonly startedAt: string
 }
 
 /** If `why` is set, the change is recorded in the audit. */

@@ -23,8 +23,10 @@ import type {
   OperationListOptions,
   OperationIdentity,
   Operations,
+  RecordedStepsOptions,
   ShownOperation,
 } from './operations-types.ts'
+import { recordedSteps } from './recorded-steps.ts'
 import { UUID } from '../platform/uuid.ts'
 
 const LIST_DEFAULT = 100
@@ -68,6 +70,10 @@ export function operationsOf<Tx, E extends Events>(
         refusal: recordedRefusal(steps.find(({ name: step }) => step === refusalName))?.answer.status ?? null,
         input: input === null ? null : (JSON.parse(input) as { input?: unknown }).input,
       }
+    },
+    steps(options) {
+      const of = (options as RecordedStepsOptions | undefined)?.operation
+      return recordedSteps(core, namespace, options, of === undefined ? null : claimOf(core, of).id)
     },
     async settle(name, verdict, audit) {
       const stored = storedVerdict(verdict)

@@ -21,6 +21,7 @@ export type StoreNeed =
   | 'recover'
   | 'unknown'
   | 'operations'
+  | 'steps'
   | 'status'
   | 'migrate'
   | 'sweep'
@@ -45,6 +46,7 @@ const LACKING: Record<StoreNeed, string> = {
   recover: `cannot search for lapsed operations: let callers retry, or use ${SQL_STORE}`,
   unknown: `cannot search for unknown operations: settle them by scope and key, or use ${SQL_STORE}`,
   operations: `cannot search for operations: settle them by scope and key, or use ${SQL_STORE}`,
+  steps: `cannot search for recorded steps: keep a list of your own calls, or use ${SQL_STORE}`,
   status: `cannot report its status: use ${SQL_STORE}`,
   migrate: 'has nothing to migrate: do not call migrate()',
   sweep: 'removes records by itself: do not call sweep()',

@@ -1,6 +1,6 @@
 import type { Answer } from '../lifecycle/answer.ts'
 import type { ClaimView, StoredRecord } from '../lifecycle/record.ts'
-import type { OperationFilter, StoredOperation } from './operations.ts'
+import type { FoundStep, OperationFilter, StepFilter, StoredOperation } from './operations.ts'
 import type { Claim, Claimed, FinishStepParams, LeaseHolder, RefuseParams } from './session.ts'
 
 /**
@@ -44,6 +44,8 @@ export interface Leases {
   unknown?(params: { readonly limit: number }): Promise<readonly { readonly id: string; readonly sinceMs: number }[]>
   /** Lists operations that are not completed, oldest first. Absent if records cannot be searched. */
   list?(filter: OperationFilter): Promise<readonly StoredOperation[]>
+  /** Finds the recorded steps of one name, in every life, ordered by operation and life. Absent: no search. */
+  findSteps?(filter: StepFilter): Promise<readonly FoundStep[]>
   /** Returns one operation in any state, with its stored input. Null: there is no such operation. */
   show?(params: {
     readonly id: string

@@ -37,3 +37,35 @@ export interface StoredOperation {
   /** The name under which the input is stored for `recover`. Null: no input is stored. */
   readonly recover: string | null
 }
+
+/** A place between the recorded steps, which are ordered by operation and life. */
+export interface StepPlace {
+  readonly id: string
+  readonly life: string
+}
+
+export interface StepFilter {
+  /** As for operations. */
+  readonly namespace: string | null
+  readonly name: string
+  /** The name under which the undo of the step is recorded. */
+  readonly undo: string
+  /** Only steps of lives that began from this microsecond on, and before the other. */
+  readonly since: string
+  readonly until: string
+  /** Only steps behind this place. */
+  readonly after: StepPlace
+  readonly limit: number
+  /** The answer ends after about so many bytes of results, but has at least one step if there is one. */
+  readonly bytes: number
+}
+
+export interface FoundStep extends StepPlace {
+  readonly route: string | null
+  readonly label: string | null
+  readonly state: 'started' | 'done'
+  /** JSON text. Null: the step was started and has not ended. */
+  readonly result: string | null
+  /** JSON text that its undo returned. Null: it was not undone. */
+  readonly undone: string | null
+}

@@ -123,7 +123,7 @@ export type {
   SettleParams,
   StoredStep,
 } from './leases.ts'
-export type { OperationFilter, OperationState, StoredOperation } from './operations.ts'
+export type { FoundStep, OperationFilter, OperationState, StepFilter, StoredOperation } from './operations.ts'
 export type { Miscounted, Retention, SweepParams, Swept } from './retention.ts'
 export type { AppendParams, ReadChunksParams, StoredChunk, Streams } from './streams.ts'
 export type { BeginParams, Begun, SqlBegun, Transactions } from './transactions.ts'

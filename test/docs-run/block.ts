@@ -30,7 +30,8 @@ const stripe = { charges: { create: async () => ({ id: '7' }) }, refunds: { crea
 const listed = [{ order: 'order-1', charge: '7' }]
 const ledger = { read: () => listed }
 const provider = { list: () => [...listed, { order: 'order-1', charge: '8' }], refund: async () => ({ id: '9' }) }
-const bank = { send: async () => ({ reference: 'wire-1' }), find: async () => ({ reference: 'wire-1' }) }
+const wire = { reference: 'wire-1' }
+const bank = { send: async () => wire, find: async () => wire, list: () => [], cancel: async () => ({ id: '10' }) }
 Object.assign(globalThis, {
   once,
   pool,

@@ -59,7 +59,7 @@ export async function streamsChaos(params: {
   await once.migrate()
   let rss = 0
   const servers = await Promise.all(
-    Array.from({ length: PROCESSES }, () => startServer(database, (seen) => (rss = Math.max(rss, seen)))),
+    Array.from({ length: PROCESSES }, () => startServer(database, (seen) => (rss = Math.max(rss, seen.rss)))),
   )
   const counts = { reconnects: 0, late: 0, broken: 0, failed: 0, wrong: 0, rewritten: 0, kills: 0, done: 0 }
   const run = new AbortController()
@@ -168,7 +168,7 @@ export async function streamsChaos(params: {
     victim.child.kill('SIGKILL')
     await gone
     counts.kills++
-    servers[no] = await startServer(database, (seen) => (rss = Math.max(rss, seen)))
+    servers[no] = await startServer(database, (seen) => (rss = Math.max(rss, seen.rss)))
   }
 
   const killing = (async () => {

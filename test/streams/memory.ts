@@ -3,7 +3,7 @@ import pg from 'pg'
 import { effectivelyOnce } from '../../src/index.ts'
 import { pgStore } from '../../src/entry/pg.ts'
 import { contentOf, type Stream } from './content.ts'
-import { startServer } from './server.ts'
+import { startServer, type Memory } from './server.ts'
 
 const CHUNK_BYTES = 32 * 1024
 const CHUNKS_PER_MIB = (1024 * 1024) / CHUNK_BYTES
@@ -12,8 +12,10 @@ const LOOK_MS = 100
 export interface StreamMemory {
   /** What the streams contain together. */
   readonly contentMiB: number
-  /** The most memory of the server, above what it used before. */
+  /** The most memory that the server held, above what it held before. Garbage does not count. */
   readonly grownMiB: number
+  /** The same of the whole process, with its garbage. It depends on when V8 collects, so it is only a report. */
+  readonly rssGrownMiB: number
   /** Readers whose bytes are not those of the stream. */
   readonly wrong: number
 }
@@ -32,8 +34,12 @@ export async function streamMemory(params: {
   const pool = new pg.Pool({ connectionString: database, max: 2 })
   const once = effectivelyOnce({ namespace: 'streams', store: pgStore(pool), guard: 'off', sweep: false })
   await once.migrate()
-  let rss = 0
-  const server = await startServer(database, (seen) => (rss = Math.max(rss, seen)))
+  let [rss, held] = [0, 0]
+  const onMemory = (seen: Memory): void => {
+    rss = Math.max(rss, seen.rss)
+    held = Math.max(held, seen.held ?? Infinity)
+  }
+  const server = await startServer(database, onMemory, { collects: true })
   const signal = AbortSignal.timeout(timeoutMs)
   const open = async (stream: Stream): Promise<Response> =>
     fetch(`http://127.0.0.1:${server.port}/resumed`, {
@@ -46,7 +52,7 @@ export async function streamMemory(params: {
     // Loads every part of the path before the first look.
     await (await open({ name: 'warm', kind: 'bytes', chunks: CHUNKS_PER_MIB, chunkBytes: CHUNK_BYTES })).text()
     await pass(LOOK_MS * 5)
-    const before = rss
+    const before = { rss, held }
     const all = Array.from({ length: streams }, (_, no): Stream => {
       return { name: `large-${no}`, kind: 'bytes', chunks: mibEach * CHUNKS_PER_MIB, chunkBytes: CHUNK_BYTES }
     })
@@ -59,12 +65,17 @@ export async function streamMemory(params: {
     for (const [no, response] of responses.entries()) {
       if ((await response.text()) !== contentOf(all[no] as Stream)) wrong++
     }
-    return { contentMiB: streams * mibEach, grownMiB: Math.round((rss - before) / 1024 / 1024), wrong }
+    const contentMiB = streams * mibEach
+    return { contentMiB, grownMiB: mib(held - before.held), rssGrownMiB: mib(rss - before.rss), wrong }
   } finally {
     server.child.kill('SIGKILL')
     await once.close()
     await pool.end()
   }
+}
+
+function mib(bytes: number): number {
+  return Math.round(bytes / 1024 / 1024)
 }
 
 /** By plain SQL: the large streams that have an answer. */

@@ -12,7 +12,6 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { idempotency as onExpress } from '../../src/entry/express.ts'
 import { idempotency as onFastify } from '../../src/entry/fastify.ts'
 import { idempotency as onHono } from '../../src/entry/hono.ts'
-import { idempotency as onKoa } from '../../src/entry/koa.ts'
 import { idempotency as onNode } from '../../src/entry/node.ts'
 import { effectivelyOnce, type Once } from '../../src/index.ts'
 import type { StreamOperation } from '../../src/operation/types.ts'
@@ -207,9 +206,4 @@ describe.each(Object.entries(APPS))('recorded streams on %s', (_name, app) => {
     expect((await post(base, 'throws')).status).toBe(500)
     console.error = error
   })
-})
-
-it('is refused at the start on Koa', () => {
-  const once = effectivelyOnce({ namespace: 'x', store: memoryStore(), guard: 'off', sweep: false })
-  expect(() => onKoa(once, OPTIONS)(RECORD as never)).toThrow('Koa cannot record streams')
 })

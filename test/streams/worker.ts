@@ -9,6 +9,7 @@ import { effectivelyOnce } from '../../src/index.ts'
 import type { StreamOperation } from '../../src/operation/types.ts'
 import express, { type Request, type Response } from 'express'
 import { plain, rest, TYPES, type Stream } from './content.ts'
+import type { Memory } from './server.ts'
 
 const REPORT_MS = 200
 /** A pause after about this many chunks. */
@@ -32,6 +33,14 @@ async function produce(stream: Stream, res: Response, op: StreamOperation<pg.Poo
   res.end()
 }
 
+/** The size of the process also depends on when V8 collects garbage. So what is held is measured after a collection. */
+function memory(): Memory {
+  const { gc } = globalThis
+  gc?.()
+  const { rss, heapUsed, external } = process.memoryUsage()
+  return { rss, held: gc ? heapUsed + external : null }
+}
+
 const app = express().use(express.json())
 const LEASED = { streams: 'record', lease: '2s' } as const
 app.post(
@@ -45,5 +54,5 @@ app.post(
 const server = createServer(app).listen(0, '127.0.0.1', () => {
   process.send?.({ port: (server.address() as AddressInfo).port })
 })
-setInterval(() => process.send?.({ rss: process.memoryUsage().rss }), REPORT_MS)
+setInterval(() => process.send?.({ memory: memory() }), REPORT_MS)
 process.on('disconnect', () => process.exit())

@@ -22,6 +22,7 @@ export function memoryLeases(client: Client): Required<Leases> {
     settle: (params) => autocommit(client, 'settle', (work) => statements.settle(work, params)),
     lapsed: (params) => autocommit(client, 'lapsed', (work) => statements.lapsed(work, params)),
     list: (filter) => autocommit(client, 'operations', (work) => statements.listOperations(work, filter)),
+    findSteps: (filter) => autocommit(client, 'findSteps', (work) => statements.findSteps(work, filter)),
     show: ({ id }) => autocommit(client, 'operation', (work) => statements.showOperation(work, id)),
     evict: (params) => autocommit(client, 'evict', (work) => statements.evict(work, params)),
     unknown: ({ limit }) => autocommit(client, 'unknown', (work) => statements.unknown(work, limit)),

@@ -2,6 +2,7 @@ import type { StoredRecord } from '../../lifecycle/record.ts'
 import type {
   Claimed,
   FinishStepParams,
+  FoundStep,
   HeartbeatParams,
   Held,
   LapsedOperation,
@@ -13,10 +14,11 @@ import type {
   RefuseParams,
   Row,
   SettleParams,
+  StepFilter,
   StoredOperation,
   StoredStep,
 } from '../store.ts'
-import { operationOf } from '../sql/operation-rows.ts'
+import { foundStepOf, operationOf } from '../sql/operation-rows.ts'
 import { arrayLiteral, arraysOf } from './array-literal.ts'
 import type { PgDriver } from './driver/driver.ts'
 import { told } from './errors.ts'
@@ -135,6 +137,22 @@ export class PostgresLeases<Tx> implements Required<Leases> {
     const { namespace, state, route, label, scope, olderThanMs, limit } = filter
     const rows = await this.#query('listOperations', [namespace, state, route, label, scope, olderThanMs, limit])
     return rows.map(operationOf)
+  }
+
+  async findSteps(filter: StepFilter): Promise<readonly FoundStep[]> {
+    const { namespace, name, undo, since, until, after, limit, bytes } = filter
+    const rows = await this.#query('findSteps', [
+      namespace,
+      name,
+      undo,
+      since,
+      until,
+      after.id,
+      after.life,
+      limit,
+      bytes,
+    ])
+    return rows.map(foundStepOf)
   }
 
   async show({ id }: { readonly id: string }): ReturnType<Required<Leases>['show']> {

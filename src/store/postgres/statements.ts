@@ -39,7 +39,15 @@ import { ackSql } from './sql/outbox-ack.ts'
 import { listParkedSql, lockShardSql, parkedLinesSql, releaseParkedSql, skipParkedSql } from './sql/outbox-parked.ts'
 import { destinationsSql, forgetDestinationSql, nextResendSql, resendSql, resendTimesSql } from './sql/outbox-resend.ts'
 import { RECORD_COLUMNS } from './sql/record-columns.ts'
-import { completeStepSql, finishStepSql, settleFailedSql, settleStepSql, startStepSql, stepsSql } from './sql/step.ts'
+import {
+  completeStepSql,
+  findStepsSql,
+  finishStepSql,
+  settleFailedSql,
+  settleStepSql,
+  startStepSql,
+  stepsSql,
+} from './sql/step.ts'
 import type { ParameterStyle, PgStatement } from './driver/driver.ts'
 import { prepared } from './prepared.ts'
 
@@ -73,6 +81,7 @@ export type StatementName =
   | 'evict'
   | 'unknown'
   | 'steps'
+  | 'findSteps'
   | 'startStep'
   | 'finishStep'
   | 'completeStep'
@@ -154,6 +163,7 @@ function texts(schema: string): Readonly<Record<StatementName, string>> {
     evict: evictSql(schema),
     unknown: unknownSql(schema),
     steps: stepsSql(schema),
+    findSteps: findStepsSql(schema),
     startStep: startStepSql(schema),
     finishStep: finishStepSql(schema),
     completeStep: completeStepSql(schema),

@@ -1,4 +1,4 @@
-import type { OperationState, Row, StoredOperation } from '../store.ts'
+import type { FoundStep, OperationState, Row, StoredOperation } from '../store.ts'
 
 /** A leased operation. Both databases use the same column names. */
 export function operationOf(row: Row): StoredOperation {
@@ -13,5 +13,18 @@ export function operationOf(row: Row): StoredOperation {
     ageMs: Number(row['age_ms']),
     leaseLeftMs: row['lease_left_ms'] === null ? null : Number(row['lease_left_ms']),
     recover: row['recover'] as string | null,
+  }
+}
+
+export function foundStepOf(row: Row): FoundStep {
+  const done = Number(row['state']) === 2
+  return {
+    id: String(row['id']),
+    life: String(row['life']),
+    route: row['route'] as string | null,
+    label: row['label'] as string | null,
+    state: done ? 'done' : 'started',
+    result: done ? (row['result'] as string | null) : null,
+    undone: row['undone'] as string | null,
   }
 }

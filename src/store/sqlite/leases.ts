@@ -1,10 +1,10 @@
 import type { Leases } from '../store.ts'
 import { completeLeased } from './answer.ts'
-import { operationOf } from '../sql/operation-rows.ts'
+import { foundStepOf, operationOf } from '../sql/operation-rows.ts'
 import { claimLease, evict, lapsedOf, READ_LAPSED, READ_UNKNOWN, setLease, settle, suspend, takeOver } from './lease.ts'
 import { LIST_OPERATIONS, SHOW_OPERATION } from './operation.ts'
 import type { Reader } from './reader.ts'
-import { finishStep, READ_STEPS, startStep, stepOf } from './step.ts'
+import { FIND_STEPS, finishStep, READ_STEPS, startStep, stepOf } from './step.ts'
 import type { Writer } from './writer.ts'
 
 /** Leased operations: every method is a short transaction, fenced by its token under the writer's lock. */
@@ -35,6 +35,10 @@ export function sqliteLeases({ writer, reader }: { writer: Writer; reader: Reade
     list: async ({ namespace, state, route, label, scope, olderThanMs, limit }) => {
       const values = [namespace, state, route, label, scope, olderThanMs, limit]
       return (await reader.all(LIST_OPERATIONS, values)).map(operationOf)
+    },
+    findSteps: async ({ namespace, name, undo, since, until, after, limit, bytes }) => {
+      const values = [namespace, name, undo, since, until, after.id, after.life, limit, bytes]
+      return (await reader.all(FIND_STEPS, values)).map(foundStepOf)
     },
     show: async ({ id }) => {
       const [row] = await reader.all(SHOW_OPERATION, [id])

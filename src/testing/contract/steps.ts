@@ -1,6 +1,7 @@
 import { strict as assert } from 'node:assert'
 import { answerOf, claimOf, DEADLINE_MS, leaseOf, newKey, pass, textOf, winLease } from './make.ts'
 import { recordOf } from './leases.ts'
+import type { StepFilter } from '../../store/store.ts'
 import type { Case } from './subject.ts'
 
 export const STEP_CASES: readonly Case[] = [
@@ -22,6 +23,63 @@ export const STEP_CASES: readonly Case[] = [
         { name: 'mail', state: 'done', result: 'null' },
       ])
       assert.deepEqual(await store.leases.steps({ id: claim.id, life: '1' }), [])
+    },
+  },
+  {
+    name: 'recorded steps are found by name and time, in the order of their operations and lives',
+    needs: ['search'],
+    async test({ store }) {
+      const { leases } = store
+      const name = newKey()
+      const namespace = newKey()
+      const undo = `eo:undo:${name}`
+      const lives: { id: string; life: string }[] = []
+      for (let n = 0; n < 5; n++) {
+        const claim = claimOf(newKey())
+        const about = { namespace, route: 'POST /orders', label: `order ${n}` }
+        const { claimed } = await leases.claim({ ...leaseOf(claim), about })
+        assert.ok(claimed)
+        const of = { id: claim.id, token: claimed.token, life: claimed.life }
+        await leases.startStep({ ...of, name })
+        await leases.finishStep({ ...of, name: 'another', result: '1' })
+        if (n > 0) await leases.finishStep({ ...of, name, result: `{"n":"${'x'.repeat(100)}"}` })
+        if (n === 1) await leases.finishStep({ ...of, name: undo, result: '"back"' })
+        lives.push({ id: claim.id, life: claimed.life })
+      }
+      const start = { id: '00000000-0000-0000-0000-000000000000', life: '-1' }
+      const all: StepFilter = {
+        namespace,
+        name,
+        undo,
+        since: '0',
+        until: '9000000000000000',
+        after: start,
+        limit: 10,
+        bytes: 1e6,
+      }
+      const find = async (more: Partial<StepFilter>): Promise<string[]> =>
+        (await leases.findSteps({ ...all, ...more })).map(({ id }) => id)
+      const ids = lives.map(({ id }) => id).sort()
+      const found = await leases.findSteps(all)
+      assert.deepEqual(await find({}), ids)
+      const of = (n: number): unknown => found.find(({ id }) => id === lives[n]?.id)
+      const same = { route: 'POST /orders', undone: null }
+      assert.deepEqual(of(0), { ...lives[0], ...same, label: 'order 0', state: 'started', result: null })
+      const result = `{"n":"${'x'.repeat(100)}"}`
+      assert.deepEqual(of(1), { ...lives[1], ...same, label: 'order 1', state: 'done', result, undone: '"back"' })
+      assert.deepEqual(of(2), { ...lives[2], ...same, label: 'order 2', state: 'done', result })
+      assert.deepEqual(await find({ limit: 2 }), ids.slice(0, 2))
+      assert.deepEqual(await find({ after: found[1]! }), ids.slice(2))
+      assert.ok((await find({ bytes: 150 })).length < 5)
+      assert.equal((await find({ bytes: 1 })).length >= 1, true)
+      assert.deepEqual([await find({ namespace: 'none' }), await find({ name: 'none' })], [[], []])
+      assert.deepEqual(await find({ namespace: null }), ids)
+      const [first, last] = [lives[0]?.life ?? '', lives[4]?.life ?? '']
+      assert.deepEqual(
+        await find({ since: first, until: last }),
+        ids.filter((id) => id !== lives[4]?.id),
+      )
+      assert.deepEqual(await find({ since: last }), [lives[4]?.id])
     },
   },
   {

@@ -46,7 +46,7 @@ import {
   writeAudit,
 } from './redrive.ts'
 import { resend } from './resend.ts'
-import { finishStep, startStep, steps } from './steps.ts'
+import { findSteps, finishStep, startStep, steps } from './steps.ts'
 import { sweepInbox } from './sweep-inbox.ts'
 import { dropAnswers, suspendLapsed, sweepRecords } from './sweep.ts'
 
@@ -87,6 +87,7 @@ export interface Statements {
   readonly evict: typeof evict
   readonly failed: typeof failed
   readonly fenceShards: typeof fenceShards
+  readonly findSteps: typeof findSteps
   readonly finishStep: typeof finishStep
   readonly forgetDestination: typeof forgetDestination
   readonly getLetter: typeof getLetter
@@ -185,6 +186,7 @@ export const STATEMENTS: Statements = {
   evict,
   failed,
   fenceShards,
+  findSteps,
   finishStep,
   forgetDestination,
   getLetter,

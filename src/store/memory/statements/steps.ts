@@ -1,4 +1,4 @@
-import type { FinishStepParams, Held, StoredStep } from '../../store.ts'
+import type { FinishStepParams, FoundStep, Held, StepFilter, StoredStep } from '../../store.ts'
 import type { Work } from '../database/connection.ts'
 import { isHeldBy, stepKey } from '../database/rows.ts'
 import type { StepRow } from '../database/rows.ts'
@@ -8,6 +8,38 @@ export function steps({ database, tx }: Work, id: string, life: string): StoredS
   for (const [, step] of database.steps.rows(tx)) {
     if (step.id !== id || String(step.life) !== life) continue
     found.push({ name: step.name, state: step.state, result: step.result })
+  }
+  return found
+}
+
+/** The steps of one name, with their undos, ordered by operation and life. */
+export function findSteps({ database, tx }: Work, filter: StepFilter): FoundStep[] {
+  const { namespace, name, undo, after, limit } = filter
+  const [since, until] = [Number(filter.since), Number(filter.until)]
+  const rows: StepRow[] = []
+  for (const [, step] of database.steps.rows(tx)) {
+    if (step.name !== name || step.life < since || step.life >= until) continue
+    if (step.id < after.id || (step.id === after.id && step.life <= Number(after.life))) continue
+    const owner = database.records.seen(step.id, tx)?.about?.namespace
+    if (namespace === null || owner === undefined || owner === namespace) rows.push(step)
+  }
+  rows.sort((a, b) => (a.id === b.id ? a.life - b.life : a.id < b.id ? -1 : 1))
+  const found: FoundStep[] = []
+  let left = filter.bytes
+  for (const { id, life, state, result } of rows.slice(0, limit)) {
+    if (left <= 0) break
+    left -= Buffer.byteLength(result ?? '')
+    const about = database.records.seen(id, tx)?.about
+    const undone = database.steps.seen(stepKey(id, life, undo), tx)?.result ?? null
+    found.push({
+      id,
+      life: String(life),
+      route: about?.route ?? null,
+      label: about?.label ?? null,
+      state,
+      result,
+      undone,
+    })
   }
   return found
 }

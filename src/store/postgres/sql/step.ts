@@ -15,6 +15,30 @@ select s.name, s.state::int4 as state, s.result from ${schema}.step s
 }
 
 /**
+ * The steps of one name, with their undos, ordered by operation and life. The primary key gives the order, and holds
+ * every column of the condition except the namespace. There is no index by time: if few steps match, PostgreSQL may read
+ * both tables for a page instead. The sizes are summed first, so that only the results of this answer are read.
+ * $1 namespace (null: any), $2 name, $3 name of the undo, $4 since, $5 until, $6 after id, $7 after life, $8 limit, $9
+ * bytes
+ */
+export function findStepsSql(schema: string): string {
+  return `
+with w as materialized (
+  select n.*, sum(n.size) over (order by n.id, n.life) - n.size as before
+    from (select s.id, s.life, r.route, r.label, coalesce(octet_length(s.result), 0) as size
+            from ${schema}.step s join ${schema}.record r on r.id = s.id
+           where (s.id, s.life) > ($6::text::uuid, $7::text::bigint) and s.name = $2::text
+             and s.life >= $4::text::bigint and s.life < $5::text::bigint
+             and ($1::text is null or r.namespace is null or r.namespace = $1::text)
+           order by s.id, s.life limit $8::int4) n
+)
+select w.id::text as id, w.life::text as life, w.route, w.label, s.state::int4 as state, s.result, u.result as undone
+  from w join ${schema}.step s on s.id = w.id and s.life = w.life and s.name = $2::text
+         left join ${schema}.step u on u.id = w.id and u.life = w.life and u.name = $3::text
+ where w.before < $9::float8 order by w.id, w.life`
+}
+
+/**
  * Records the intent of a call without a key, before the call. No row: the attempt is fenced. $1 id, $2 token, $3 life,
  * $4 name
  */
