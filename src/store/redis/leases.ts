@@ -14,6 +14,7 @@ import {
   SHOW,
   START,
   STEP,
+  STEPS,
   SUSPEND,
   TAKE_OVER,
   UNSTEP,
@@ -103,11 +104,10 @@ export function redisLeases(redis: Transitions, guard: EvictionGuard): Leases {
     finish: ({ id, token, claim, answer }) =>
       run(FINISH, id, completionOf(nonce(), token, claim, answer), 'ONCE_COMMIT_UNKNOWN'),
     async steps({ id, life }) {
-      const fields = pairsOf(
-        await redis.call(id, 'HGETALL').catch((error: unknown) => {
-          throw storeError(error)
-        }),
-      )
+      const reply = await redis.run({ script: STEPS, id, args: [] }).catch((error: unknown) => {
+        throw storeError(error)
+      })
+      const fields = pairsOf(reply as readonly string[])
       if (recordOf(0, fields.get('r') ?? null)?.life !== life) return []
       return [...fields].flatMap(([field, value]): StoredStep[] => {
         if (!field.startsWith(STEP_PREFIX)) return []
@@ -166,13 +166,8 @@ function completionOf(nonce: string, token: string, claim: Claim, answer: Answer
   ]
 }
 
-/** RESP2 sends a map as a flat list, RESP3 as a map or an object. */
-function pairsOf(reply: unknown): ReadonlyMap<string, string> {
-  if (reply instanceof Map) return new Map([...reply].map(([field, value]) => [String(field), String(value)]))
-  if (!Array.isArray(reply)) {
-    return new Map(Object.entries(reply ?? {}).map(([field, value]) => [field, String(value)]))
-  }
+function pairsOf(list: readonly string[]): ReadonlyMap<string, string> {
   const pairs = new Map<string, string>()
-  for (let i = 0; i + 1 < reply.length; i += 2) pairs.set(String(reply[i]), String(reply[i + 1]))
+  for (let i = 0; i + 1 < list.length; i += 2) pairs.set(list[i] ?? '', list[i + 1] ?? '')
   return pairs
 }

@@ -63,11 +63,6 @@ export class Transitions {
     }
   }
 
-  async call(id: string, command: string): Promise<unknown> {
-    const key = this.keyOf(id)
-    return this.#redis.call(key, [command, key])
-  }
-
   #send({ script, id, args, replicated }: Transition, how: 'EVALSHA' | 'EVAL'): Promise<unknown> {
     const key = this.keyOf(id)
     const command = [how, how === 'EVAL' ? script.text : script.sha, '1', key, ...args]

@@ -59,7 +59,6 @@ export class SimRedis {
     if (command === 'INFO') return 'maxmemory_policy:noeviction'
     const [first = ''] = args
     if (command === 'EXISTS') return this.#get(first) ? 1 : 0
-    if (command === 'HGETALL') return [...(this.#get(first)?.fields ?? [])].flat()
     const text = command === 'EVAL' ? first : this.#primary.scripts.get(first)
     if (text === undefined) throw new Error('NOSCRIPT No matching script')
     const script = scriptOf(text)
