@@ -20,7 +20,7 @@ import {
   UNSTEP,
   type Script,
 } from './scripts.ts'
-import type { EvictionGuard } from './server.ts'
+import type { ServerGuard } from './server.ts'
 import { ReplicasShort, storeError, type Transition, type Transitions } from './transition.ts'
 
 /**
@@ -37,7 +37,7 @@ const INPUT_FIELD = 'i'
 const WON: ClaimView = { inserted: true, sameRunning: false, otherRunning: false, record: null, reread: false }
 
 /** Every transition is one script about one key. Records are not searched, because Redis has no index over them. */
-export function redisLeases(redis: Transitions, guard: EvictionGuard): Leases {
+export function redisLeases(redis: Transitions, guard: ServerGuard): Leases {
   const { clock, random } = redis.parts
   const unique = random.uuid()
   let calls = 0

@@ -56,7 +56,7 @@ export class SimRedis {
 
   execute(connection: Connection, [command = '', ...args]: readonly string[]): Reply | Promise<Reply> {
     if (command === 'WAIT') return this.#wait(connection, Number(args[1]))
-    if (command === 'INFO') return 'maxmemory_policy:noeviction'
+    if (command === 'INFO') return 'redis_version:7.4.0\r\nmaxmemory_policy:noeviction'
     const [first = ''] = args
     if (command === 'EXISTS') return this.#get(first) ? 1 : 0
     const text = command === 'EVAL' ? first : this.#primary.scripts.get(first)
