@@ -54,6 +54,7 @@ export function redisLeases(redis: Transitions, guard: ServerGuard): Leases {
   /** Returns the reply of the script. Text: this caller has claimed the key. */
   function take(script: Script, params: LeaseParams, args: string[]): Promise<unknown> {
     const { id } = params.claim
+    redis.waits.protect(params.leaseMs)
     if (params.recover) args.push(NAME_FIELD, params.recover.name, INPUT_FIELD, params.recover.input)
     const looking = guard.check(redis.keyOf(id))
     const of = { script, id, args, replicated: true }
