@@ -37,7 +37,7 @@ describeServers('200 retries of one key at once, with a cold cache', ['redis', '
       const operation = { scope: 'ann', key: 'k', input: 1 }
       expect(await first.run(operation, async () => 'paid')).toBe('paid')
       // After this the epoch is known, so the cache is asked.
-      await Promise.all(others.map((once) => instanceOf(once).core.shared?.remove([])))
+      await Promise.all(others.map(async (once) => instanceOf(once).core.shared?.remove([])))
       const cached = await client.keys('effectively-once-cache:*')
       if (cached.length > 0) await client.del(...cached)
       reads = 0

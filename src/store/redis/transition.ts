@@ -81,8 +81,9 @@ export class Transitions {
     const { withinMs } = this.waits
     try {
       const [reply, confirmed] = await this.#redis.together(key, [command, ['WAIT', `${replicas}`, `${withinMs}`]])
-      if (Number(confirmed) >= replicas) return reply
-      throw new ReplicasShort(reply, `${confirmed} of ${replicas} replicas confirmed the write within ${withinMs} ms`)
+      const have = Number(confirmed)
+      if (have >= replicas) return reply
+      throw new ReplicasShort(reply, `${have} of ${replicas} replicas confirmed the write within ${withinMs} ms`)
     } catch (error) {
       // Clients follow a redirection of a single command only. By that they learn where the key is now.
       if (MOVED.test(messageOf(error))) await this.#redis.call(key, ['EXISTS', key])
