@@ -5,7 +5,7 @@ import { webhookSink } from '../sink/webhook.ts'
 import type { KafkaAdmin, KafkaProducer, KafkaProducerSettings } from '../broker/kafka/client.ts'
 import type { NatsJetStream } from '../broker/nats/sink.ts'
 import type { RabbitmqConnection } from '../broker/rabbitmq/client.ts'
-import type { RedisClient } from '../broker/redis/client.ts'
+import type { IoRedisClient } from '../broker/redis/client.ts'
 import type { SqsClient } from '../broker/sqs/client.ts'
 import type { Values } from './arguments.ts'
 import { loadPeer } from './peer.ts'
@@ -62,19 +62,29 @@ const redis: Broker = {
   async open({ url, query }) {
     const Redis = await loadPeer<NewRedis>('Redis', 'ioredis', 'Redis')
     const { redisSink } = await import('../broker/redis/sink.ts')
-    const client = new Redis(url, {
-      lazyConnect: true,
-      connectTimeout: CONNECT_MS,
-      autoResendUnfulfilledCommands: false,
-    })
-    let failure: unknown
-    client.on('error', (error) => (failure = error))
-    await client.connect().catch((error: unknown) => {
+    const settings = { connectTimeout: CONNECT_MS, autoResendUnfulfilledCommands: false }
+    let client: OpenedRedis = await connected(new Redis(url, { ...settings, lazyConnect: true }))
+    const info = await client.call('INFO', ['server']).catch(() => '')
+    if (/^redis_mode:cluster/m.test(String(info))) {
+      const Cluster = await loadPeer<NewRedisCluster>('Redis', 'ioredis', 'Cluster')
+      const { host, port, username, password, tls } = client.options
       client.disconnect()
-      throw failure ?? error
-    })
-    return { sink: redisSink(client, query as { stream: string }), close: async () => client.disconnect() }
+      const redisOptions = { ...settings, username, password, tls }
+      client = await connected(new Cluster([{ host, port }], { redisOptions, lazyConnect: true }))
+    }
+    const opened = client
+    return { sink: redisSink(opened, query as { stream: string }), close: async () => opened.disconnect() }
   },
+}
+
+async function connected(client: OpenedRedis): Promise<OpenedRedis> {
+  let failure: unknown
+  client.on('error', (error) => (failure = error))
+  await client.connect().catch((error: unknown) => {
+    client.disconnect()
+    throw failure ?? error
+  })
+  return client
 }
 
 const rabbitmq: Broker = {
@@ -217,14 +227,13 @@ interface Failing {
 }
 type NatsConnect = (options: object) => Promise<Closable>
 type NatsJetStreamOf = (connection: Closable) => NatsJetStream
-type NewRedis = new (
-  url: string,
-  options: object,
-) => RedisClient &
+type OpenedRedis = IoRedisClient &
   Failing & {
+    readonly options: Readonly<Record<string, unknown>>
     connect(): Promise<void>
-    disconnect(): void
   }
+type NewRedis = new (url: string, options: object) => OpenedRedis
+type NewRedisCluster = new (nodes: readonly object[], options: object) => OpenedRedis
 type NewRabbitmq = new (options: object) => RabbitmqConnection &
   Failing &
   Closable & {

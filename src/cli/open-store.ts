@@ -40,6 +40,11 @@ export async function openStore(given: Given, observe?: Observe): Promise<Opened
   const { url, schema } = given
   if (!url) throw new UsageError('no database: give --url postgres://… or set DATABASE_URL')
   if (/^postgres(?:ql)?:/i.test(url)) return openPostgres(url, given, observe)
+  if (/^(?:rediss?|valkeys?):/i.test(url)) {
+    throw new UsageError(
+      'the command line does not open a redisStore; use once.deadLetters, once.redrive and once.operations in your own program',
+    )
+  }
   if (/^[a-z][a-z0-9+.-]+:\/\//i.test(url) && !/^(?:file|sqlite):/i.test(url)) {
     throw new UsageError(`'${url.split(':', 1)[0] ?? ''}' databases are not supported; use PostgreSQL or a SQLite file`)
   }

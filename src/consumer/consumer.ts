@@ -68,6 +68,7 @@ async function prepare<Tx>(core: Core<Tx>, settings: ConsumerSettings): Promise<
       advise(core.settings.observe, 'consumer', `${name}: ${error.message}`)
     }
   }
+  await core.store.check?.()
   await core.store.locks?.open()
   await core.namespace.inbox?.open({ consumer: name, inboxForMs, rememberForMs, lettersForMs })
 }

@@ -81,6 +81,7 @@ export async function readinessOf<Tx>({ store, clock, closing }: Core<Tx>): Prom
   if (closing) return { ready: false, reasons: ['the instance is closed'] }
   try {
     const { schema } = store
+    await withinMs(clock, READY_MS, store.check?.() ?? Promise.resolve())
     const version = await withinMs(clock, READY_MS, schema ? schema.version() : store.read({ id: NIL }).then(() => 0))
     const latest = schema?.latest
     if (latest !== undefined && version < latest)
@@ -88,6 +89,7 @@ export async function readinessOf<Tx>({ store, clock, closing }: Core<Tx>): Prom
     const writable = await withinMs(clock, READY_MS, schema?.writable?.() ?? Promise.resolve(true))
     return writable ? { ready: true, reasons: [] } : { ready: false, reasons: ['the database accepts no writes'] }
   } catch (error) {
+    if (isOnceError(error) && error.code === 'ONCE_UNSUPPORTED') return { ready: false, reasons: [error.message] }
     const code = isOnceError(error) ? error.code : 'ONCE_STORE_UNAVAILABLE'
     return { ready: false, reasons: [`the database did not answer: ${code}`] }
   }

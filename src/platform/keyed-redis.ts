@@ -30,10 +30,12 @@ export interface KeyedRedis {
   together(key: string, commands: readonly (readonly string[])[]): Promise<readonly unknown[]>
   /** Sends a command to every server that the client knows, replicas too. Null: this server did not answer soon. */
   everywhere(command: readonly string[]): Promise<readonly unknown[]>
+  /** To how many connections the client gives commands, at least 1. */
+  connections(): number
 }
 
 interface IoRedisNodes {
-  nodes(role: 'all'): Pick<IoRedisKeyed, 'call'>[]
+  nodes(role: 'all' | 'master'): Pick<IoRedisKeyed, 'call'>[]
 }
 
 interface NodeRedisNodes {
@@ -76,6 +78,7 @@ export function keyedRedis(client: KeyedRedisClient, where: string, withinMs: nu
     call: (key, command) => answered(raw.call(key, command)),
     together: (key, commands) => answered(raw.together(key, commands)),
     everywhere: (command) => answered(raw.everywhere(command)),
+    connections: () => Math.max(1, raw.connections()),
   }
 }
 
@@ -103,6 +106,7 @@ function fromIoRedis(client: IoRedisKeyed, each: Each): KeyedRedis {
       if (!('nodes' in client)) return reached([client], (only) => send(only, command))
       return reached((client as unknown as IoRedisNodes).nodes('all'), (node) => each(send(node, command)))
     },
+    connections: () => ('nodes' in client ? (client as unknown as IoRedisNodes).nodes('master').length : 1),
   }
 }
 
@@ -125,6 +129,10 @@ function fromNodeRedis(client: NodeRedisKeyed, each: Each): KeyedRedis {
         return of.sendCommand([...command])
       }
       return reached([...masters, ...replicas], (node) => each(ask(node)))
+    },
+    connections() {
+      if (isCluster) return (client as unknown as NodeRedisNodes).masters.length
+      return 'totalClients' in client ? Number(client.totalClients) : 1
     },
   }
 }

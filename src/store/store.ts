@@ -25,6 +25,8 @@ import type { BeginParams, SqlBegun, Transactions } from './transactions.ts'
 export interface Store<Tx> extends KeyStore, Partial<Transactions<Tx>> {
   /** Joins the user's own open transaction. Throws ONCE_TX_REQUIRED or ONCE_TX_ISOLATION if it cannot hold a claim. */
   join?(tx: Tx): Promise<SqlSession<Tx>>
+  /** Rejects with ONCE_UNSUPPORTED if this server cannot keep the store's promises. Absent: every server can. */
+  check?(): Promise<void>
   /** Absent if there is nothing to migrate. */
   readonly schema?: Schema | undefined
   /** Absent if the database itself removes expired records. */

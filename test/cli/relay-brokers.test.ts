@@ -1,11 +1,14 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Cluster } from 'ioredis'
 import { describe, expect, inject, it } from 'vitest'
 import type { Server } from '../../scripts/servers/index.ts'
+import { startRedisCluster } from '../../scripts/servers/redis-cluster.ts'
 import { effectivelyOnce, event } from '../../src/index.ts'
 import { sqliteStore } from '../../src/store/sqlite/sqlite.ts'
 import { brokerNamed, type BrokerName } from '../broker/support/broker.ts'
+import { ClusterControl } from '../redis/support/cluster-control.ts'
 import { lateServer } from '../support/late-servers.ts'
 import { cli } from './run.ts'
 
@@ -83,6 +86,36 @@ describe.each(Object.keys(PLACES) as BrokerName[])('relay --to %s', (name) => {
       }
     },
   )
+})
+
+it('relay --to one server of a Redis Cluster finds the server of the stream', { timeout: TIMEOUT_MS }, async () => {
+  const server = servers.redis
+  if ('missing' in server || server.from !== 'debian') return
+  const folder = await mkdtemp(join(tmpdir(), 'once-relay-'))
+  const file = join(folder, 'shop.db')
+  const cluster = await startRedisCluster()
+  const control = new ClusterControl(cluster.nodes.map(({ url }) => Number(new URL(url).port)))
+  const once = effectivelyOnce({ namespace: 'shop', store: sqliteStore({ file }), events, sweep: false })
+  const elsewhere = new Cluster(cluster.nodes.map(({ url }) => url)).on('error', () => {})
+  try {
+    await control.settled()
+    let stream = 'orders'
+    while ((await control.placeOf(stream)).primary.port === Number(new URL(cluster.url).port)) stream += '1'
+    await once.migrate()
+    await once.run({ scope: 's', key: 'a', input: 1 }, (op) => op.publish('order.placed', { order: 'a' }))
+    const to = `${cluster.url}?stream=${stream}`
+    const { code, out, err } = await cli(['relay', '--drain', '--to', to, '--url', file, '--json'])
+    const news = err.split('\n').filter((line) => line !== '' && !line.startsWith('advice: '))
+    expect({ code, news }).toEqual({ code: 0, news: [] })
+    expect(JSON.parse(out)).toEqual({ sent: 1, to: `redis ${stream}`, failed: 0 })
+    expect(await elsewhere.xlen(stream)).toBe(1)
+  } finally {
+    elsewhere.disconnect()
+    control.close()
+    await once.close()
+    await cluster.stop()
+    await rm(folder, { recursive: true, force: true })
+  }
 })
 
 describe('relay --to a broker that does not answer', () => {

@@ -14,12 +14,13 @@ import {
   SHOW,
   START,
   STEP,
+  STEPS,
   SUSPEND,
   TAKE_OVER,
   UNSTEP,
   type Script,
 } from './scripts.ts'
-import type { EvictionGuard } from './server.ts'
+import type { ServerGuard } from './server.ts'
 import { ReplicasShort, storeError, type Transition, type Transitions } from './transition.ts'
 
 /**
@@ -36,7 +37,7 @@ const INPUT_FIELD = 'i'
 const WON: ClaimView = { inserted: true, sameRunning: false, otherRunning: false, record: null, reread: false }
 
 /** Every transition is one script about one key. Records are not searched, because Redis has no index over them. */
-export function redisLeases(redis: Transitions, guard: EvictionGuard): Leases {
+export function redisLeases(redis: Transitions, guard: ServerGuard): Leases {
   const { clock, random } = redis.parts
   const unique = random.uuid()
   let calls = 0
@@ -53,6 +54,7 @@ export function redisLeases(redis: Transitions, guard: EvictionGuard): Leases {
   /** Returns the reply of the script. Text: this caller has claimed the key. */
   function take(script: Script, params: LeaseParams, args: string[]): Promise<unknown> {
     const { id } = params.claim
+    redis.waits.protect(params.leaseMs)
     if (params.recover) args.push(NAME_FIELD, params.recover.name, INPUT_FIELD, params.recover.input)
     const looking = guard.check(redis.keyOf(id))
     const of = { script, id, args, replicated: true }
@@ -103,11 +105,10 @@ export function redisLeases(redis: Transitions, guard: EvictionGuard): Leases {
     finish: ({ id, token, claim, answer }) =>
       run(FINISH, id, completionOf(nonce(), token, claim, answer), 'ONCE_COMMIT_UNKNOWN'),
     async steps({ id, life }) {
-      const fields = pairsOf(
-        await redis.call(id, 'HGETALL').catch((error: unknown) => {
-          throw storeError(error)
-        }),
-      )
+      const reply = await redis.run({ script: STEPS, id, args: [] }).catch((error: unknown) => {
+        throw storeError(error)
+      })
+      const fields = pairsOf(reply as readonly string[])
       if (recordOf(0, fields.get('r') ?? null)?.life !== life) return []
       return [...fields].flatMap(([field, value]): StoredStep[] => {
         if (!field.startsWith(STEP_PREFIX)) return []
@@ -166,13 +167,8 @@ function completionOf(nonce: string, token: string, claim: Claim, answer: Answer
   ]
 }
 
-/** RESP2 sends a map as a flat list, RESP3 as a map or an object. */
-function pairsOf(reply: unknown): ReadonlyMap<string, string> {
-  if (reply instanceof Map) return new Map([...reply].map(([field, value]) => [String(field), String(value)]))
-  if (!Array.isArray(reply)) {
-    return new Map(Object.entries(reply ?? {}).map(([field, value]) => [field, String(value)]))
-  }
+function pairsOf(list: readonly string[]): ReadonlyMap<string, string> {
   const pairs = new Map<string, string>()
-  for (let i = 0; i + 1 < reply.length; i += 2) pairs.set(String(reply[i]), String(reply[i + 1]))
+  for (let i = 0; i + 1 < list.length; i += 2) pairs.set(list[i] ?? '', list[i + 1] ?? '')
   return pairs
 }

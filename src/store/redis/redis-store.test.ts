@@ -175,9 +175,32 @@ describe.skipIf(!url)('the Redis store', () => {
 
 describe('what the Redis store refuses', () => {
   const answering = (info: string): Redis => ({ status: 'ready', call: async () => info }) as unknown as Redis
+  const MEMORY = '# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n'
+
+  test.each([
+    ['Redis 6.2.14', 'redis_version:6.2.14\r\n'],
+    ['Redis 5.0.7', 'redis_version:5.0.7\r\n'],
+    ['an unknown version', ''],
+  ])('a server that is too old: %s', async (name, version) => {
+    const store = redisStore(answering(`# Server\r\n${version}${MEMORY}`))
+    const detail = `The redis store needs Redis 7 or later, or Valkey. This server is ${name}`
+    const refused = { code: 'ONCE_UNSUPPORTED', message: expect.stringContaining(detail) }
+    await expect(store.leases.claim(leaseOf(claimOf(newKey())))).rejects.toMatchObject(refused)
+    await expect(store.check?.()).rejects.toMatchObject(refused)
+  })
+
+  test.each([
+    'redis_version:7.0.0\r\n',
+    'redis_version:8.6.1\r\n',
+    'redis_version:10.0.0\r\n',
+    'redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.3\r\n',
+    'server_name:valkey\r\nvalkey_version:10.0.0\r\n',
+  ])('but not a later server: %j', async (version) => {
+    await expect(redisStore(answering(`# Server\r\n${version}${MEMORY}`)).check?.()).resolves.toBeUndefined()
+  })
 
   test.each(['allkeys-lru', 'volatile-ttl'])('a server that evicts keys: %s', async (policy) => {
-    const store = redisStore(answering(`# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:${policy}\r\n`))
+    const store = redisStore(answering(`redis_version:7.2.4\r\nmaxmemory_policy:${policy}\r\n`))
     const claim = store.leases.claim(leaseOf(claimOf(newKey())))
     await expect(claim).rejects.toMatchObject({ code: 'ONCE_UNSUPPORTED', message: expect.stringContaining(policy) })
   })

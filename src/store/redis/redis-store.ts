@@ -9,7 +9,7 @@ import { redisLeases } from './leases.ts'
 import { recordOf } from './record.ts'
 import { redisRows } from './rows.ts'
 import { READ } from './scripts.ts'
-import { EvictionGuard } from './server.ts'
+import { ServerGuard } from './server.ts'
 import { storeError, Transitions, type RedisParts } from './transition.ts'
 
 const WITHIN_MS = 5_000
@@ -45,10 +45,11 @@ export function redisStore(client: KeyedRedisClient, options: RedisStoreOptions 
 /** The same with a given clock and random numbers, for the simulator. */
 export function redisStoreOn(redis: KeyedRedis, parts: RedisParts): Store<undefined> {
   const transitions = new Transitions(redis, parts)
+  const guard = new ServerGuard(redis, parts.clock)
   const store: KeyStore = {
     name: 'redis',
     features: { transactional: false, concurrentClaims: true, serverDeadline: false, durable: false },
-    leases: redisLeases(transitions, new EvictionGuard(redis, parts.clock)),
+    leases: redisLeases(transitions, guard),
     async read({ id }) {
       const reply = await transitions.run({ script: READ, id, args: [] }).catch((error: unknown) => {
         throw storeError(error)
@@ -58,5 +59,10 @@ export function redisStoreOn(redis: KeyedRedis, parts: RedisParts): Store<undefi
     },
     close: async () => {},
   }
-  return { ...store, ...leasedParts(redisRows(transitions), store) }
+  const check = async (): Promise<void> => {
+    await guard.check(transitions.keyOf('check'))?.catch((error: unknown) => {
+      throw storeError(error)
+    })
+  }
+  return { ...store, ...leasedParts(redisRows(transitions), store), check }
 }

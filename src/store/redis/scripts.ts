@@ -94,6 +94,9 @@ return {time,r[1],r[2]}`)
 export const SHOW: Script = plainScript(`${TIME}local r=redis.call('HMGET',KEYS[1],'r','in','i')
 return {time,r[1],r[2],r[3]}`)
 
+/** A script, because a client may send a plain read to a replica. The reply is a flat list of fields and values. */
+export const STEPS: Script = plainScript(`return redis.call('HGETALL',KEYS[1])`)
+
 /** Token. */
 const HELD = `if string.sub(v,1,#ARGV[1]+3)~='1;'..ARGV[1]..';' then return 0 end
 `

@@ -7,11 +7,13 @@ const LOOK_AGAIN_MS = 30_000
 /** So soon if a server did not answer. */
 const LOOK_SOON_MS = 1_000
 
+const VERSION_MIN = 7
+
 /**
- * Refuses servers that may drop a claim or an answer when their memory is full. The policy is read with INFO, because
- * managed servers forbid CONFIG.
+ * Refuses servers that are too old for the scripts, and servers that may drop a claim or an answer when their memory is
+ * full. Both are read with INFO, because managed servers forbid CONFIG.
  */
-export class EvictionGuard {
+export class ServerGuard {
   readonly #redis: KeyedRedis
   readonly #clock: Clock
   #looking: Promise<void> | null = null
@@ -51,16 +53,24 @@ export class EvictionGuard {
     // The client of a cluster knows the servers only after it has connected, which a command about a key waits for. If
     // the server of this key hangs, the claims on other servers go on.
     if (key !== null) await this.#redis.call(key, ['EXISTS', key]).catch(() => {})
-    const replies = await this.#redis.everywhere(['INFO', 'memory'])
+    const replies = await this.#redis.everywhere(['INFO'])
     const known = replies.filter((reply) => reply !== null)
-    for (const reply of known) refuseEviction(String(reply))
-    if (known.length === 0) throw new Error('no server has told its eviction policy')
+    for (const reply of known) refuse(String(reply))
+    if (known.length === 0) throw new Error('no server has told its version and its eviction policy')
     return known.length === replies.length
   }
 }
 
-function refuseEviction(info: string): void {
-  const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1] ?? 'unknown'
+function refuse(info: string): void {
+  const field = (name: string): string | undefined => new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1]
+  const version = field('redis_version')
+  // Every Valkey is new enough. It also tells the version of Redis that it began with.
+  if (field('valkey_version') === undefined && !(Number.parseInt(version ?? '', 10) >= VERSION_MIN)) {
+    const found = version === undefined ? 'an unknown version' : `Redis ${version}`
+    const detail = `The redis store needs Redis ${VERSION_MIN} or later, or Valkey. This server is ${found}`
+    throw onceError('ONCE_UNSUPPORTED', { detail })
+  }
+  const policy = field('maxmemory_policy') ?? 'unknown'
   if (policy === 'noeviction') return
   const detail = `The redis store needs maxmemory-policy noeviction. This server's policy is ${policy}, which can drop a running claim`
   throw onceError('ONCE_UNSUPPORTED', { detail })

@@ -3,9 +3,8 @@ import { sleep, type Clock } from '../../platform/clock.ts'
 import type { Random } from '../../platform/random.ts'
 import type { KeyedRedis } from '../../platform/keyed-redis.ts'
 import type { Script } from './scripts.ts'
+import { Waits } from './waits.ts'
 
-/** How long replicas may take to confirm a write. The connection is blocked meanwhile. */
-const REPLICAS_WITHIN_MS = 1_000
 /** A script whose reply was lost, or that met a failover, is sent again for this long. */
 const AGAIN_WITHIN_MS = 2_000
 const PAUSE_MS = 50
@@ -31,10 +30,12 @@ export interface RedisParts {
 /** Runs the scripts. Every one of them may be sent twice: it compares its token or its nonce. */
 export class Transitions {
   readonly parts: RedisParts
+  readonly waits: Waits
   readonly #redis: KeyedRedis
 
   constructor(redis: KeyedRedis, parts: RedisParts) {
     this.parts = parts
+    this.waits = new Waits(parts.clock, () => redis.connections())
     this.#redis = redis
   }
 
@@ -63,11 +64,6 @@ export class Transitions {
     }
   }
 
-  async call(id: string, command: string): Promise<unknown> {
-    const key = this.keyOf(id)
-    return this.#redis.call(key, [command, key])
-  }
-
   #send({ script, id, args, replicated }: Transition, how: 'EVALSHA' | 'EVAL'): Promise<unknown> {
     const key = this.keyOf(id)
     const command = [how, how === 'EVAL' ? script.text : script.sha, '1', key, ...args]
@@ -77,25 +73,33 @@ export class Transitions {
 
   async #replicated(key: string, command: readonly string[]): Promise<unknown> {
     const { replicas } = this.parts
-    const wait = ['WAIT', String(replicas), String(REPLICAS_WITHIN_MS)]
+    const place = this.waits.enter()
+    if (place !== true && !(await place)) {
+      const reply = await this.#redis.call(key, command)
+      throw new ReplicasShort(reply, 'too many writes wait for replicas')
+    }
+    const { withinMs } = this.waits
     try {
-      const [reply, confirmed] = await this.#redis.together(key, [command, wait])
-      if (!(Number(confirmed) >= replicas)) throw new ReplicasShort(reply, Number(confirmed), replicas)
-      return reply
+      const [reply, confirmed] = await this.#redis.together(key, [command, ['WAIT', `${replicas}`, `${withinMs}`]])
+      const have = Number(confirmed)
+      if (have >= replicas) return reply
+      throw new ReplicasShort(reply, `${have} of ${replicas} replicas confirmed the write within ${withinMs} ms`)
     } catch (error) {
       // Clients follow a redirection of a single command only. By that they learn where the key is now.
       if (MOVED.test(messageOf(error))) await this.#redis.call(key, ['EXISTS', key])
       throw error
+    } finally {
+      this.waits.leave()
     }
   }
 }
 
-/** The write was made on the primary, and too few replicas have confirmed it. */
+/** The write was made on the primary, and it is not known that enough replicas have it. */
 export class ReplicasShort extends Error {
   readonly reply: unknown
 
-  constructor(reply: unknown, confirmed: number, asked: number) {
-    super(`${confirmed} of ${asked} replicas confirmed the write within ${REPLICAS_WITHIN_MS} ms`)
+  constructor(reply: unknown, message: string) {
+    super(message)
     this.reply = reply
   }
 }

@@ -26,6 +26,21 @@ export const STEP_CASES: readonly Case[] = [
     },
   },
   {
+    name: 'a start that comes twice, the second time late, leaves the recorded result',
+    async test({ store }) {
+      const claim = claimOf(newKey())
+      const { token, life } = await winLease(store, claim)
+      const of = { id: claim.id, token, life, name: 'charge' }
+      assert.equal(await store.leases.startStep(of), true)
+      assert.equal(await store.leases.startStep(of), true)
+      assert.equal(await store.leases.finishStep({ ...of, result: '"paid"' }), true)
+      assert.equal(await store.leases.startStep(of), true)
+      assert.deepEqual(await store.leases.steps({ id: claim.id, life }), [
+        { name: 'charge', state: 'done', result: '"paid"' },
+      ])
+    },
+  },
+  {
     name: 'recorded steps are found by name and time, in the order of their operations and lives',
     needs: ['search'],
     async test({ store }) {

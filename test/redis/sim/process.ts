@@ -36,6 +36,7 @@ export class Process implements Owner {
       call: async (_key, command) => (await this.#together([command]))[0],
       together: (_key, commands) => this.#together(commands),
       everywhere: (command) => this.#together([command]),
+      connections: () => 1,
     }
     const store = redisStoreOn(redis, { prefix: 'sim', replicas: 1, clock, random })
     const times = { replayFor: '10m', goneFor: '10m', endsWithin: '60s' } as const

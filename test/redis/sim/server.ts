@@ -56,10 +56,9 @@ export class SimRedis {
 
   execute(connection: Connection, [command = '', ...args]: readonly string[]): Reply | Promise<Reply> {
     if (command === 'WAIT') return this.#wait(connection, Number(args[1]))
-    if (command === 'INFO') return 'maxmemory_policy:noeviction'
+    if (command === 'INFO') return 'redis_version:7.4.0\r\nmaxmemory_policy:noeviction'
     const [first = ''] = args
     if (command === 'EXISTS') return this.#get(first) ? 1 : 0
-    if (command === 'HGETALL') return [...(this.#get(first)?.fields ?? [])].flat()
     const text = command === 'EVAL' ? first : this.#primary.scripts.get(first)
     if (text === undefined) throw new Error('NOSCRIPT No matching script')
     const script = scriptOf(text)

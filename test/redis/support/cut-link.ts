@@ -6,7 +6,7 @@ import { until } from './cluster-control.ts'
 import { Payer } from './payer.ts'
 
 /** A primary and a replica whose link can be cut before the primary is killed and the replica promoted. */
-class Pair {
+export class Pair {
   readonly primary: RunningServer
   readonly replica: RunningServer
   readonly #clients: readonly [primary: Redis, replica: Redis]
