@@ -44,12 +44,16 @@ export function findSteps({ database, tx }: Work, filter: StepFilter): FoundStep
   return found
 }
 
+/** A recorded result stays. */
 export async function startStep(
   work: Work,
   params: Held & { readonly life: string; readonly name: string },
 ): Promise<boolean> {
   if (!(await isHeld(work, params))) return false
-  await putStep(work, { id: params.id, life: Number(params.life), name: params.name, state: 'started', result: null })
+  const { id, name } = params
+  const life = Number(params.life)
+  const { database, tx } = work
+  await database.steps.insert(stepKey(id, life, name), { id, life, name, state: 'started', result: null }, tx)
   return true
 }
 

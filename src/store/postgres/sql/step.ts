@@ -39,15 +39,15 @@ select w.id::text as id, w.life::text as life, w.route, w.label, s.state::int4 a
 }
 
 /**
- * Records the intent of a call without a key, before the call. No row: the attempt is fenced. $1 id, $2 token, $3 life,
- * $4 name
+ * Records the intent of a call without a key, before the call. A recorded result stays. No row: the attempt is fenced.
+ * $1 id, $2 token, $3 life, $4 name
  */
 export function startStepSql(schema: string): string {
   return `
 with r as materialized (${ownedSql(schema)})
-insert into ${schema}.step (id, life, name, state)
+insert into ${schema}.step as s (id, life, name, state)
 select $1::text::uuid, $3::text::bigint, $4::text, 1 from r
-on conflict (id, life, name) do update set state = 1, result = null
+on conflict (id, life, name) do update set state = s.state
 returning true as done`
 }
 
