@@ -5,6 +5,7 @@ export class WakeSignal {
   readonly #clock: Clock
   #rung: 'no' | 'nudged' | 'rung' = 'no'
   #wake: (() => void) | undefined
+  #isNudging = false
   /** When the last wait ended. Null: a wait is running. */
   wokenAt: number | null = -Infinity
 
@@ -21,6 +22,16 @@ export class WakeSignal {
   nudge(): void {
     if (this.#rung === 'no') this.#rung = 'nudged'
     this.#wake?.()
+  }
+
+  /** The same, once for all calls of this time. */
+  nudgeWithin(ms: number): void {
+    if (this.#isNudging) return
+    this.#isNudging = true
+    this.#clock.after(ms, () => {
+      this.#isNudging = false
+      this.nudge()
+    })
   }
 
   /** Returns true if a signal came before the time was over. */
