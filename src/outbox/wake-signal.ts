@@ -52,4 +52,10 @@ export class WakeSignal {
     this.#rung = 'no'
     return rung === 'rung'
   }
+
+  /** Waits although it is nudged. Only a signal ends the pause early. */
+  async pause(ms: number): Promise<void> {
+    const end = this.#clock.now() + ms
+    for (let leftMs = ms; leftMs > 0; leftMs = end - this.#clock.now()) if (await this.wait(leftMs)) return
+  }
 }
