@@ -36,7 +36,7 @@ it('calls that end do not shorten the pauses while the database is away', async 
       },
     })
     .start()
-  while (!away) await pause(5)
+  await expect.poll(() => away, { interval: 5 }).toBe(true)
   await pause(1_000)
   expect(sent.length).toBeGreaterThan(60)
   // The pauses are random, up to 100 ms, 200 ms, 400 ms, 800 ms and so on.

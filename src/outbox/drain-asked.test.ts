@@ -44,7 +44,7 @@ it('a drain that begins while another one ends sends what was committed before i
   }
   const relay = once.relay({ to })
   const first = relay.drain()
-  while (!closing) await pause(1)
+  await expect.poll(() => closing, { interval: 1 }).toBe(true)
   await make(1)
   expect(await relay.drain()).toBe(1)
   expect(await first).toBe(0)
@@ -62,7 +62,7 @@ it('a drain that waits for another one does not begin after a stop', async () =>
   await make(1)
   await make(2)
   const drains = [relay.drain(), relay.drain()]
-  while (sent === 0) await pause(1)
+  await expect.poll(() => sent, { interval: 1 }).toBe(1)
   await relay.stop()
   expect((await Promise.all(drains)).reduce((sum, count) => sum + count)).toBe(sent)
   await make(3)
