@@ -44,3 +44,10 @@ it('counts the time without a sent event anew after the sink was reached, from t
   circuit.close()
   expect(downAfter(500)).toBe(0)
 })
+
+it('a pause does not keep a stopped process alive', () => {
+  const held: (boolean | undefined)[] = []
+  const clock: Clock = { now: () => 0, after: (_, __, isHeld) => (held.push(isHeld), () => {}) }
+  new Circuit(clock, { next: () => 1, uuid: () => '' }, () => {}).open()
+  expect(held).toEqual([undefined])
+})

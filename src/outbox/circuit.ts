@@ -40,7 +40,7 @@ export class Circuit {
       this.isPausing = false
       this.#retry()
     }
-    this.#cancel = this.#clock.after(pauseWhileDownMs(this.#random, this.down), end, true)
+    this.#cancel = this.#clock.after(pauseWhileDownMs(this.#random, this.down), end)
   }
 
   /** The sink can be reached, so the time without a sent event begins with the next failure. */

@@ -48,6 +48,20 @@ export class Hand {
   }
 
   async fetch(): Promise<Fetched> {
+    this.dueAt = Infinity
+    try {
+      const fetched = await this.#look()
+      const { nextInMs } = fetched
+      // More events may have become due meanwhile. Then the time is 0.
+      if (nextInMs !== null) this.dueAt = Math.min(this.dueAt, this.#parts.clock.now() + nextInMs)
+      return fetched
+    } catch (error) {
+      this.dueAt = 0
+      throw error
+    }
+  }
+
+  async #look(): Promise<Fetched> {
     const { outbox, sink, source, wants } = this.#parts
     const { shards } = this.#leases
     const asked = [...shards.values()].filter(({ suspect, leaving }) => suspect === null && !leaving)

@@ -97,7 +97,7 @@ export class Ledger {
   async #accepted<T extends Acked>(leases: readonly ShardLease[], written: T): Promise<T | undefined> {
     const isRefused = leases.some(({ shard }) => !written.ours.includes(shard))
     if (!isRefused || (await this.#leases.followServer()) !== 'restarted') return written
-    await this.#wake.wait(pauseWhileDownMs(this.#parts.random, 1))
+    await this.#wake.pause(pauseWhileDownMs(this.#parts.random, 1))
     return undefined
   }
 
@@ -116,7 +116,7 @@ export class Ledger {
       const { stopping, overdue, once } = this.#state
       if (!this.#leases.mayRun || once || (stopping && overdue)) throw error
       observe({ kind: 'troubled', task: 'relay', error })
-      await this.#wake.wait(pauseWhileDownMs(random, tries))
+      await this.#wake.pause(pauseWhileDownMs(random, tries))
     }
   }
 

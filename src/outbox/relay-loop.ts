@@ -47,9 +47,9 @@ export class RelayLoop {
   #lookAt = 0
   /** The last look had room for every event, and found none. */
   #sawAll = false
+  /** A drain began after the last look, so that look may have missed its events. */
+  #asked = false
   #pollMs = RELAY_POLL_MS_MIN
-  /** A turn comes within a few milliseconds. */
-  #isNudging = false
   #troubles = 0
   /** When the database last answered this loop, or when its turn began. */
   #turnedAt: number
@@ -96,6 +96,13 @@ export class RelayLoop {
     this.#hand.dueAt = 0
   }
 
+  /** Looks at least once from now on before it is idle. */
+  lookOnce(): void {
+    this.#asked = true
+    this.#leases.forgetFree()
+    this.lookForDue()
+  }
+
   start(): Promise<void> {
     this.#turnedAt = this.#parts.clock.now()
     return this.#leases.start()
@@ -110,7 +117,7 @@ export class RelayLoop {
         } catch (error) {
           if (this.#state.once) throw error
           this.#trouble(error)
-          await this.#wake.wait(pauseWhileDownMs(this.#parts.random, ++this.#troubles))
+          await this.#wake.pause(pauseWhileDownMs(this.#parts.random, ++this.#troubles))
         }
       }
     } finally {
@@ -174,8 +181,7 @@ export class RelayLoop {
 
   /** Leased shards may have events that the last look could not see. */
   #leased(): void {
-    this.#hand.dueAt = 0
-    this.#lookAt = 0
+    this.#hand.dueAt = this.#lookAt = 0
     this.#sawAll = false
   }
 
@@ -230,8 +236,7 @@ export class RelayLoop {
   }
 
   async #takeDue(): Promise<void> {
-    const { ready, alone, aside, nextInMs } = await this.#hand.fetch()
-    this.#hand.dueAt = nextInMs === null ? Infinity : this.#parts.clock.now() + nextInMs
+    const { ready, alone, aside } = await this.#hand.fetch()
     for (const item of aside) this.#recorder.aside(item)
     try {
       if (aside.length > 0) await this.#recorder.flush()
@@ -259,7 +264,7 @@ export class RelayLoop {
 
   #wantsEvents(): boolean {
     const now = this.#parts.clock.now()
-    if (now < this.#lookAt) return false
+    if (now < this.#lookAt && !this.#asked) return false
     if (this.#sender.isDry) return true
     return this.#sender.queued < this.#reading.most && now >= this.#readAt + RELAY_READ_MS
   }
@@ -276,6 +281,7 @@ export class RelayLoop {
       this.#sawAll = false
       return false
     }
+    this.#asked = this.#sawAll = false
     const asked = this.#reading.next(from, most - this.#windows.size)
     const batch = await this.#reading.read(asked)
     this.#reading.learn(asked, batch)
@@ -303,7 +309,7 @@ export class RelayLoop {
     // Without a shard nothing is due, and the relay would ask again and again.
     const untilDueMs = this.#leases.shards.size === 0 ? Infinity : this.#hand.dueAt - now
     if (untilDueMs <= 0 || this.#recorder.dueInMs <= 0) return true
-    const isDone = this.#sender.isIdle && this.#recorder.isEmpty && this.#sawAll && this.#lookAt > now
+    const isDone = this.#sender.isIdle && this.#recorder.isEmpty && this.#sawAll && !this.#asked && this.#lookAt > now
     if (isDone && !this.#leases.isChanging) {
       this.#state.idle()
       if (this.#state.once) return false
@@ -334,13 +340,8 @@ export class RelayLoop {
 
   /** A call of the sink ended. While more events wait to be sent, one turn serves the calls of a few milliseconds. */
   #changed(): void {
-    if (this.#sender.isQuiet || this.#sender.isDry) return this.#wake.nudge()
-    if (this.#isNudging) return
-    this.#isNudging = true
-    this.#parts.clock.after(RELAY_POLL_MS_MIN, () => {
-      this.#isNudging = false
-      this.#wake.nudge()
-    })
+    if (this.#sender.isQuiet || this.#sender.isDry) this.#wake.nudge()
+    else this.#wake.nudgeWithin(RELAY_POLL_MS_MIN)
   }
 
   #trouble(error: unknown): void {

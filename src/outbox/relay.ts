@@ -165,10 +165,16 @@ class SinkRelay implements WakeableRelay {
   }
 
   async drain(): Promise<number> {
+    // Another drain may have looked before the latest commit, so this one looks after it.
+    for (let other = this.#running; other?.once; other = this.#running) {
+      await other.ended.catch(() => {})
+      if (other.stopping) return 0
+    }
     const running = this.#running
     if (running) {
       const before = running.loop.sent
       const idle = new Promise<void>((resolve) => this.#waitingForIdle.push(resolve))
+      running.loop.lookOnce()
       this.#wake.signal()
       await Promise.race([idle, running.ended])
       return running.loop.sent - before

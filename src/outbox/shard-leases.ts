@@ -69,6 +69,11 @@ export class ShardLeases {
     this.#freeSeen = true
   }
 
+  /** Free shards of the last heartbeat do not count. If a read sees one, the next heartbeat counts them again. */
+  forgetFree(): void {
+    this.#free = 0
+  }
+
   /** Whether a heartbeat saw a due event since the last call. */
   tookDue(): boolean {
     const seen = this.#dueSeen
@@ -76,9 +81,12 @@ export class ShardLeases {
     return seen
   }
 
-  /** Shards were given up, because the database went back or another server answers. They are leased again soon. */
+  /**
+   * Shards were given up, because the database went back or another server answers. They are leased again soon. Or a
+   * read saw free shards that the last heartbeat did not see.
+   */
   get isChanging(): boolean {
-    return this.#lost.length > 0 || this.#leasesAgain
+    return this.#lost.length > 0 || this.#leasesAgain || (this.#freeSeen && this.#free === 0)
   }
 
   owns(shard: Shard): boolean {

@@ -5,6 +5,7 @@ export class WakeSignal {
   readonly #clock: Clock
   #rung: 'no' | 'nudged' | 'rung' = 'no'
   #wake: (() => void) | undefined
+  #isNudging = false
   /** When the last wait ended. Null: a wait is running. */
   wokenAt: number | null = -Infinity
 
@@ -21,6 +22,16 @@ export class WakeSignal {
   nudge(): void {
     if (this.#rung === 'no') this.#rung = 'nudged'
     this.#wake?.()
+  }
+
+  /** The same, once for all calls of this time. */
+  nudgeWithin(ms: number): void {
+    if (this.#isNudging) return
+    this.#isNudging = true
+    this.#clock.after(ms, () => {
+      this.#isNudging = false
+      this.nudge()
+    })
   }
 
   /** Returns true if a signal came before the time was over. */
@@ -40,5 +51,11 @@ export class WakeSignal {
     const rung = this.#rung
     this.#rung = 'no'
     return rung === 'rung'
+  }
+
+  /** Waits although it is nudged. Only a signal ends the pause early. */
+  async pause(ms: number): Promise<void> {
+    const end = this.#clock.now() + ms
+    for (let leftMs = ms; leftMs > 0; leftMs = end - this.#clock.now()) if (await this.wait(leftMs)) return
   }
 }

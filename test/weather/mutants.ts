@@ -191,6 +191,37 @@ const IMPORTS: readonly TestedMutant[] = [
   },
 ]
 
+const STORMS: readonly TestedMutant[] = [
+  {
+    name: 'a sink gets as many events at once as were read, however slow it is',
+    test: 'src/outbox/pace.test.ts',
+    file: 'src/outbox/pace.ts',
+    find: 'this.#size = Math.max(1, Math.min(fits, grown, this.#most))',
+    replace: 'this.#size = this.#most',
+  },
+  {
+    name: 'a subject function that throws fails the whole call',
+    test: 'test/relay/one-event.test.ts',
+    file: 'src/broker/nats/sink.ts',
+    find: '      return failed(error, true)\n',
+    replace: '      throw error\n',
+  },
+  {
+    name: 'a delayed event is held until a time that no store can write',
+    test: 'test/relay/one-event.test.ts',
+    file: 'src/store/not-before.ts',
+    find: 'new Date(Math.min(ms, NOT_BEFORE_MS_MAX)).toISOString()',
+    replace: 'new Date(Math.min(ms, NOT_BEFORE_MS_MAX * 99)).toISOString()',
+  },
+  {
+    name: 'a drain of a running relay trusts a look from before it',
+    test: 'src/outbox/drain-asked.test.ts',
+    file: 'src/outbox/relay-loop.ts',
+    find: '    this.#asked = true\n',
+    replace: '',
+  },
+]
+
 /** Mutants that need real segments, real logs or a real server that was restored. */
 export const WEATHER_MUTANTS: readonly TestedMutant[] = [
   ...CRASHES,
@@ -198,4 +229,5 @@ export const WEATHER_MUTANTS: readonly TestedMutant[] = [
   ...REWINDS,
   ...FAILOVERS,
   ...IMPORTS,
+  ...STORMS,
 ]

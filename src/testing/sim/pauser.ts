@@ -1,7 +1,11 @@
+import type { WakeableRelay } from '../../outbox/relay.ts'
 import type { SimProcess } from './process.ts'
 import type { World } from './world.ts'
 
-/** Pauses and resumes relays and consumers. When the chaos phase ends, everything is resumed. */
+/** A relay is stopped and started again this often, instead of paused. */
+const STOPS_SHARE = 0.2
+
+/** Pauses and resumes relays and consumers, and restarts relays. When the chaos phase ends, everything is resumed. */
 export class Pauser {
   private readonly world: World
 
@@ -30,12 +34,28 @@ export class Pauser {
     const process = dice.pick(processes)
     const worker = dice.pick(process.workers())
     const paused = dice.chance(0.8) ? !worker.paused : worker.paused
-    if (chaos && process.alive && !process.paused) this.set(process, worker, paused)
+    const stops = worker === process.relay && dice.chance(STOPS_SHARE)
+    if (!chaos || !process.alive || process.paused) return
+    if (stops) void this.restart(process)
+    else this.set(process, worker, paused)
   }
 
   private set(process: SimProcess, worker: ReturnType<SimProcess['workers']>[number], paused: boolean): void {
     if (worker === process.relay) this.world.note({ kind: 'pausing', process: process.name, paused })
     if (paused) worker.pause()
     else worker.resume()
+  }
+
+  /** As in a deployment, but the process lives on. */
+  private async restart(process: SimProcess): Promise<void> {
+    const relay = process.relay as WakeableRelay
+    // Its start is not over yet. It would not notice a stop.
+    if (relay.underWay === 0) return
+    const note = (stopped: boolean): void => this.world.note({ kind: 'stopping', process: process.name, stopped })
+    const stopped = relay.stop()
+    note(true)
+    await stopped
+    note(false)
+    await process.start(relay)
   }
 }

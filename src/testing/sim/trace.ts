@@ -183,6 +183,8 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
     }
   /** The relay of this process was paused or resumed. */
   | { readonly kind: 'pausing'; readonly process: string; readonly paused: boolean }
+  /** The relay of this process was stopped, or started again. */
+  | { readonly kind: 'stopping'; readonly process: string; readonly stopped: boolean }
   /** A request to cancel a delayed event was answered. */
   | { readonly kind: 'cancel'; readonly event: string; readonly answer: Cancellation }
   /** An erasure of operations ended in this process. */

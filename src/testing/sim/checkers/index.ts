@@ -21,6 +21,7 @@ import { expiry } from './expiry.ts'
 import { failurePolicy } from './failure-policy.ts'
 import { fenced } from './fenced.ts'
 import { finishedSteps } from './finished-steps.ts'
+import { givenUp } from './given-up.ts'
 import { leaseKept } from './lease-kept.ts'
 import { letters } from './letters.ts'
 import { noneLost } from './none-lost.ts'
@@ -39,6 +40,7 @@ import { sameBytes } from './same-bytes.ts'
 import { setAside } from './set-aside.ts'
 import { stableKeys } from './stable-keys.ts'
 import { told } from './told.ts'
+import { stopped } from './stopped.ts'
 import { sweeper } from './sweeper.ts'
 import { undone } from './undone.ts'
 import { wholeRecord } from './whole-record.ts'
@@ -90,6 +92,8 @@ export const CHECKERS: readonly Checker[] = [
   erased,
   erasedAnswer,
   undone,
+  stopped,
+  givenUp,
 ]
 
 /** All violations, each with the number of its invariant. */

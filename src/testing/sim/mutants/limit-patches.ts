@@ -1,6 +1,6 @@
 import type { Patch } from './patches.ts'
 
-/** Mutants of the limits that a user sets: pauses, rates and filters of relays. */
+/** Mutants of the limits that a user sets: pauses, stops, rates, filters and attempts of relays. */
 export const LIMIT_PATCHES: readonly Patch[] = [
   {
     of: 'I32',
@@ -9,6 +9,21 @@ export const LIMIT_PATCHES: readonly Patch[] = [
     file: 'src/outbox/sender.ts',
     find: 'if (stopping || paused || held ||',
     replace: 'if (stopping || held ||',
+  },
+  {
+    of: 'I38',
+    name: 'a relay that stops hands over what it has read',
+    weather: 'pauses',
+    file: 'src/outbox/sender.ts',
+    find: 'if (stopping || paused ||',
+    replace: 'if (paused ||',
+  },
+  {
+    of: 'I39',
+    name: 'a failure that is not final parks at once',
+    file: 'src/outbox/holding.ts',
+    find: 'const over = !retryable || attempts >= parts.attempts',
+    replace: 'const over = attempts > 0',
   },
   {
     of: 'I33',
