@@ -29,7 +29,7 @@ export interface Subpath {
 }
 
 /** The maximum size of the core, including relay, consumers, dead letters and redrives. */
-export const CORE_KB = 97
+export const CORE_KB = 98
 
 /**
  * Every subpath of the package besides its core, in the order of the docs. `npm run manifest` writes exports, peers and

@@ -18,11 +18,10 @@ const TIMEOUT_MS = 180_000
 /**
  * What may be packed, in kB. Declarations are counted with their comments, which editors show. What the package had before
  * may have 300 kB. `verify` and the faults of relays and consumers in `simulate` have 8 more. `init`, `completion` and
- * `relay --to` have 8 more. Telemetry has 8, and mended defects 7. The client, SQS, Lambda, streams, sagas, reconciliation,
- * tools of agents and the helpers without a key have 37, and 18 of
- * declarations.
+ * `relay --to` have 8 more. Telemetry has 8, and mended defects 7. Redis, the tier and erasure have 32. The client, SQS,
+ * Lambda, streams, sagas, reconciliation, tools of agents and the helpers without a key have 39, and 18 of declarations.
  */
-const JAVASCRIPT_KB_MAX = 400
+const JAVASCRIPT_KB_MAX = 402
 const DECLARATIONS_KB_MAX = 126
 /** Docs, examples and the names of files. They are read, not loaded. */
 const TEXTS_KB_MAX = 490

@@ -107,7 +107,9 @@ export class KeyStore implements Store<undefined> {
 
   #step(held: Held, life: string, step: StoredStep): boolean {
     if (!this.change(held, {})) return false
-    this.#stepsOf(held.id, life).set(step.name, step)
+    const steps = this.#stepsOf(held.id, life)
+    // A start that comes late leaves the recorded result.
+    if (step.state === 'done' || !steps.has(step.name)) steps.set(step.name, step)
     return true
   }
 
