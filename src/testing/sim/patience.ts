@@ -9,8 +9,8 @@ const WORK_STEPS = 5_000
 const STEPS_PER_OPERATION = 200
 /** The leases of redrives are long and must lapse. */
 const REDRIVE_STEPS = 30_000
-/** Actors poll while others wait. Three relays and six consumers make about one step per millisecond. */
-const STEPS_PER_MS = 1
+/** Actors poll while others wait. Three relays and six consumers make between one and two steps per millisecond. */
+export const STEPS_PER_MS = 2
 const RATED_TRIES = 6
 
 type World = Pick<Settings, 'relay' | 'consumer' | 'readers' | 'redrives' | 'replayForMs'>

@@ -187,7 +187,7 @@ export class World {
     // Work that no caller waits for may still commit after the relays have stopped. So the relays are started once
     // more.
     for (let round = 0; round < LATE_ROUNDS && phase === 'until' && rest === 'idle' && !this.isDone(); round++) {
-      this.workAgain()
+      this.startAgain()
       phase = await this.scheduler.run(() => this.isDone(), bound)
       this.rest()
       rest = await this.scheduler.run(() => false, REST_STEPS)
@@ -293,12 +293,11 @@ export class World {
   }
 
   private isDone(): boolean {
-    return (
-      this.isDrained &&
-      [this.operator, this.releaser, this.resender, this.canceller, this.eraser, this.cacheEraser].every(
-        ({ isDone }) => isDone,
-      )
-    )
+    if (!this.isDrained || !this.cacheEraser.isDone) return false
+    const late = [this.operator, this.releaser, this.resender, this.canceller, this.eraser].filter((of) => !of.isDone)
+    // A late commit may have brought work to one that had finished.
+    for (const attendant of late) attendant.workAgain()
+    return late.length === 0
   }
 
   private parkedLetters(): string[] {
@@ -308,11 +307,9 @@ export class World {
       .map(({ consumer, message }) => tagOf(partsOf(consumer).name, this.outbox.nameOfId(message)))
   }
 
-  private workAgain(): void {
+  private startAgain(): void {
     this.resting = false
     for (const process of this.processes.filter(({ alive }) => alive)) this.employ(process)
-    this.operator.workAgain()
-    this.releaser.workAgain()
   }
 
   private employ(process: SimProcess): void {
