@@ -61,7 +61,7 @@ export default defineConfig({
     exclude: ['**/node_modules/**', '.compiled/**', ...(isLong || isSetups ? [] : LONG), ...(isSetups ? [] : SETUPS)],
     globalSetup: ['test/support/global-setup.ts'],
     // The long ones wait for servers and processes much of the time.
-    maxWorkers: isLong ? 3 : 2,
+    maxWorkers: isLong ? 4 : 2,
     testTimeout: 30_000,
     hookTimeout: 60_000,
   },
