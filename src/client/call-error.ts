@@ -26,7 +26,7 @@ export function notSent(code: string, status: number, why: string, options?: Cal
   return new CallError(code, status, `${why}; nothing was sent`, options)
 }
 
-/** Whether the client threw this, with this code. Works across copies of the package. */
+/** Whether this is an error of this package, with this code if one is given. Works across copies of the package. */
 export function isCallError(error: unknown, code?: string): error is CallError {
   const thrown = error as Partial<CallError> | null | undefined
   return thrown?.name === 'OnceError' && (code ?? thrown.code) === thrown.code

@@ -10,7 +10,7 @@ export const WAIT_MS_MAX: number = 7 * 24 * 3_600_000
 /** The time of one call with all its attempts, and of one attempt. */
 export const CALL_MS_DEFAULT = 120_000
 export const ATTEMPT_MS_DEFAULT = 30_000
-/** A retry takes one token, and an answer gives a part of one back. */
+/** A retry takes one token, and an answer that is not retried gives a part of a token back. */
 export const BUDGET_TOKENS_DEFAULT = 100
 export const BUDGET_TOKENS_MAX = 1_000_000
 export const BUDGET_REFUND = 0.2

@@ -11,7 +11,7 @@ export interface ReactLike {
 
 /** What a component shows of one call. */
 export interface ShownCall {
-  /** `loading` until the storage was read. `pending` in any tab, and after a reload until the outcome is known. */
+  /** `loading` until the storage was read. `pending` until the outcome is known: in every tab, and after a reload. */
   readonly state: CallState | 'loading'
   /** The answer, if it came in this tab since the page was loaded. */
   readonly response: CallResponse | undefined
@@ -39,8 +39,8 @@ interface NamedCall {
 }
 
 /**
- * Makes the hook `useIdempotentCall(name)` for "the user pressed Pay". Tabs of one browser take turns by a Web Lock, so
- * the second tab asks for the answer of the first.
+ * Makes the hook `useIdempotentCall(name)` for "the user pressed Pay". Tabs of one browser take turns with a Web Lock,
+ * so the second tab asks for the answer of the first.
  */
 export function idempotentCallHook(
   { useCallback, useEffect, useState }: ReactLike,

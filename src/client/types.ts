@@ -50,7 +50,7 @@ export interface RetryOptions {
   base?: Duration
   /** The largest bound of a pause (`'20s'`). */
   max?: Duration
-  /** The retries of all calls together: each takes a token, and every answer gives a fifth of one back (100). */
+  /** The tokens of all retries (100). A retry takes one, and an answer that is not retried gives a fifth back. */
   budget?: number
 }
 
@@ -162,7 +162,7 @@ export interface ResumedCall {
   readonly error?: unknown
 }
 
-/** The state of a name: `done` for a success, `refused` for an answer that left the key free. */
+/** The state of a name. `refused`: the server did not store the answer, such as a 401, so the key may be sent again. */
 export type CallState = 'none' | 'pending' | 'stopped' | 'done' | 'refused'
 
 export interface IdempotentClient {

@@ -24,8 +24,8 @@ export function webLocks(): LocksLike | undefined {
 }
 
 /**
- * Keeps calls in `localStorage`, which survives reloads. Two tabs are kept apart by a Web Lock. A browser may lose the
- * last writes in a power failure, or of a tab that is killed: `indexedDbStorage` does not.
+ * Keeps calls in `localStorage`, which survives reloads. A Web Lock keeps two tabs apart. A browser may lose the last
+ * writes in a power failure, or when a tab is killed. Use `indexedDbStorage` to prevent this.
  *
  * A tab may see the writes of another tab later than it gets the lock, because each has its own copy of `localStorage`.
  * So each write has a version, and its tab holds a lock with this version in the name. The browser knows all locks at
