@@ -13,16 +13,16 @@ const STEP = 'effectively-once/step'
 export interface ToolKeyParts {
   /** The conversation that survives a crash of the agent. Default: `effectively-once/conversation` of `_meta` */
   conversation?: string | undefined
-  /** The agent's step. It tells two equal calls apart that are both meant. Default: `effectively-once/step` of `_meta` */
+  /** The agent's step. It tells two equal calls apart if both are meant. Default: `effectively-once/step` of `_meta` */
   step?: string | number | undefined
-  /** The arguments that make the intention. The others may not change under the same key. Default: all */
+  /** The arguments that make up the intention, and so the key. Default: all */
   args?: unknown
 }
 
 /**
- * The key of a call: the key that the client sent in `_meta`. Otherwise it is derived from tool, conversation, step and
- * canonical arguments. Undefined: the client sent neither a key nor a conversation. Without a step, two equal calls in
- * one conversation are one.
+ * Returns the key that the client sent in `_meta`. Without one, derives a key from the tool, the conversation, the step
+ * and the canonical arguments. Undefined: the client sent neither a key nor a conversation. Without a step, two equal
+ * calls in one conversation are one.
  */
 export function toolKey<Args, Extra extends ToolExtra>(
   { tool, args, extra }: ToolCall<Args, Extra>,

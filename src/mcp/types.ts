@@ -39,9 +39,9 @@ export interface ToolOptions<Args, Extra extends ToolExtra, L extends Duration |
   RunOptions<L>,
   'scope' | 'key' | 'input' | 'label'
 > {
-  /** The tool's name. One key cannot mean calls of two tools. */
+  /** The tool's name. A key that was used for another tool is refused. */
   name: string
-  /** The owner of the keys: the authenticated caller. An explicit 'global' opts out. */
+  /** The owner of the keys: the authenticated caller. With an explicit 'global', all callers share their keys. */
   scope: 'global' | ((call: ToolCall<Args, Extra>) => string)
   /** The key of the intention. Undefined: the call is refused. `toolKey` reads or derives it. */
   key: (call: ToolCall<Args, Extra>) => string | undefined | Promise<string | undefined>
