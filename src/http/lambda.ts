@@ -47,7 +47,7 @@ export interface LambdaRequest<E extends LambdaHttpEvent = LambdaHttpEvent, C = 
 }
 
 /**
- * Serves HTTP events of Lambda with a handler of `effectively-once/fetch`, or any other that takes a `Request`.
+ * Serves HTTP events of Lambda with a handler of `effectively-once/fetch`, or any other function of a `Request`.
  *
  * @example
  * export const handler = httpHandler(idempotent(async (request, { tx }) => Response.json(…, { status: 201 })))
@@ -66,8 +66,8 @@ export function httpHandler<E extends LambdaHttpEvent = LambdaHttpEvent, C = unk
 const events = new WeakMap<Request, LambdaHttpEvent>()
 
 /**
- * The event that a request of `httpHandler` was made from, for `scope`: API Gateway puts the caller that an authorizer
- * found into the event, and not into the request. Undefined for any other request.
+ * Returns the event from which `httpHandler` made the request. Use it in `scope`: if an authorizer of API Gateway
+ * identified the caller, only the event names the caller. Undefined for any other request.
  *
  * @example
  * function scope(request: Request): string {

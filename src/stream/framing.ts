@@ -83,7 +83,7 @@ export class Framer {
     const named = frames.map((frame) => {
       const id = idOf(frame)
       if (id !== null && LIBRARY_ID.test(id))
-        throw onceError('ONCE_ANSWER_INVALID', { detail: `An event has the id ${id}, a form that this library uses` })
+        throw onceError('ONCE_ANSWER_INVALID', { detail: `An event has the id ${id}. The library reserves this form` })
       const made = id === null ? withId(frame, this.#at) : frame
       if (made.byteLength > STREAM_CHUNK_BYTES_MAX) throw frameTooLarge('events')
       this.#at += made.byteLength
