@@ -86,7 +86,7 @@ export class Compensator<O, T> {
     if (failed && this.#made <= canary)
       throw new Paused(`the ${finding?.kind} call '${finding?.key}' was not compensated: ${messagesOf(error)}`, done)
     if (afterCanary === 'pause' && this.#made === canary)
-      throw new Paused(`${canary} were compensated as a canary`, done)
+      throw new Paused(`the canary of ${canary} compensations has ended`, done)
     const share = this.#window.share()
     if (share && share.failed / share.of > pauseAt)
       throw new Paused(`${share.failed} of the last ${share.of} compensations failed: ${messagesOf(error)}`, done)

@@ -207,7 +207,7 @@ function withOne(all: ReconciliationTotals, done: Compensated): ReconciliationTo
 
 /** The position does not pass a finding that was not compensated. */
 function checkAll(failed: number): void {
-  if (failed > 0) throw new Paused(`${failed} findings were not compensated; run it again to retry them`)
+  if (failed > 0) throw new Paused(`${failed} findings were not compensated; the next run retries them`)
 }
 
 /** Keeps both sides open from page to page. */

@@ -10,7 +10,7 @@ export interface StepCall extends OperationAudit {
   readonly step: string
   /** What the step would have returned. */
   readonly result: unknown
-  /** Whether a recorded result of the step is that of this call. */
+  /** Whether a recorded result of the step belongs to this call. */
   // oxlint-disable-next-line no-explicit-any -- what the caller's own step returns
   readonly isSame: (recorded: any) => boolean
 }
@@ -23,8 +23,8 @@ export interface StepCall extends OperationAudit {
 export type Settled = 'settled' | 'recorded' | 'foreign'
 
 /**
- * Settles the operation of a call that the provider has and that the comparison did not find among ours. Throws
- * ONCE_IN_FLIGHT while an attempt may still record the call: compare again later.
+ * Settles the operation of an orphaned call, which the provider's list has and ours does not. Throws ONCE_IN_FLIGHT
+ * while an attempt may still record the call: compare again later.
  */
 export async function settleStep(
   // oxlint-disable-next-line no-explicit-any -- the transactions and events of the instance are not used

@@ -19,7 +19,7 @@ export type Finding<O, T> =
 
 export type FindingKind = Finding<unknown, unknown>['kind']
 
-/** What a compensation gets beside its finding. `key` is the same in every attempt. */
+/** What a compensation gets in addition to its finding. `key` is the same in every attempt. */
 export interface CompensationCall {
   readonly key: string
   readonly signal: AbortSignal
@@ -56,7 +56,7 @@ export interface ReconciliationRunOptions extends Accountable {
   afterCanary?: 'go' | 'pause'
   /** Compensations per second. Default 50 */
   rate?: number
-  /** Pauses when more than this share of the last 50 compensations failed or were refused. Default 0.2 */
+  /** Pauses when more than this share of the last 10 to 50 compensations failed or were refused. Default 0.2 */
   pauseAt?: number
   signal?: AbortSignal
   /** Called after each page. */
