@@ -17,8 +17,8 @@ const OPTIONS = new Set(['unique'])
 const TRIES_MAX = 3
 
 /**
- * Inserts a row unless one with the same key exists, and tells which: a retry finds the row that the first attempt
- * inserted. Two attempts at once are decided by the unique constraint.
+ * Inserts a row, unless a row with the same key exists, and says which of the two happened. A retry finds the row that
+ * the first attempt inserted. If two attempts run at once, the unique constraint decides.
  *
  * @example
  * const id = deterministicId('invoices', customer, month)

@@ -22,8 +22,8 @@ export interface UpdateIfOptions {
 const OPTIONS = new Set(['set', 'where', 'expect'])
 
 /**
- * Changes one row if it still has the expected state or version, in one statement. Set the version, or the state,
- * together with the values: then a repeated change is told from another one.
+ * Changes one row if it still has the expected state or version, in one statement. Set the version or the state
+ * together with the values. Otherwise a repeated change looks like a new one.
  *
  * @example
  * const change = { set: { state: 'paid' }, where: { id }, expect: { state: 'open' } }
