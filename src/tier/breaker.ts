@@ -108,6 +108,6 @@ export class Breaker {
       pending.giveUp()
       given += 1
     }
-    if (given > 0) this.#failed(new Error(`no answer of the cache within ${CACHE_QUIET_MS} ms`))
+    if (given > 0) this.#failed(new Error(`no answer from the cache within ${CACHE_QUIET_MS} ms`))
   }
 }

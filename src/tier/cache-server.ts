@@ -3,7 +3,7 @@
  * entries are text. `forMs`: the server forgets the key after this time.
  */
 export interface CacheServer {
-  /** For messages. */
+  /** The name of the server in messages. */
   readonly name: string
   /** False: there is no connection, so a request would wait. */
   isReady(): boolean

@@ -26,7 +26,7 @@ interface Script {
   readonly sha1: string
 }
 
-/** A cache on Redis 7 or Valkey, for `tiered`. It may lose anything at any time, so it needs no persistence. */
+/** A cache on Redis 7 or later, or Valkey, for `tiered`. It needs no persistence, because it may lose any entry. */
 export function redisCache(client: KeyedRedisClient): CacheServer {
   const commands = keyedRedis(client, 'redisCache()', CACHE_ANSWER_MS)
   return {

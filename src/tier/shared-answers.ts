@@ -74,7 +74,7 @@ export class SharedAnswers implements AnswerCache {
     try {
       for (let from = 0; from < ids.length; from += CACHE_DROP_KEYS_MAX) {
         const keys = ids.slice(from, from + CACHE_DROP_KEYS_MAX).map((id) => keyOf(epoch, id))
-        const late = (): Error => new Error(`no answer of the cache within ${CACHE_DROP_MS} ms`)
+        const late = (): Error => new Error(`no answer from the cache within ${CACHE_DROP_MS} ms`)
         await inTime(this.#server.drop(keys), CACHE_DROP_MS, late, this.#parts.clock)
       }
       return true

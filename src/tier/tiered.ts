@@ -11,8 +11,8 @@ export interface TieredOptions {
 const OPTIONS = new Set(['cache'])
 
 /**
- * The same store with a shared cache of completed answers before it. The database stays the truth: the cache only saves
- * it the retries of completed operations.
+ * Returns the same store with a shared cache of completed answers in front of it. The database alone decides. The cache
+ * only spares the database the retries of completed operations.
  */
 // oxlint-disable-next-line no-explicit-any -- whatever the store's transaction is: it is passed through
 export function tiered<S extends SqlStore<any>>(store: S, options: TieredOptions): S {

@@ -18,7 +18,8 @@ const OPTIONS: ReadonlySet<string> = new Set(['replicas', 'prefix'])
 
 export interface RedisStoreOptions {
   /**
-   * How many replicas must confirm a claim before its operation runs. With fewer, nothing runs, and the caller gets 503. Default: 0
+   * How many replicas must confirm a claim before its operation runs. With fewer, nothing runs, and the caller gets
+   * 503. Recorded results wait for as many replicas. Default: 0
    */
   readonly replicas?: number
   /** The beginning of every key. Default: 'effectively-once' */
@@ -26,8 +27,9 @@ export interface RedisStoreOptions {
 }
 
 /**
- * Keeps leased operations in Redis 7 or later, or in Valkey. It takes a client of ioredis or of redis: of one server,
- * behind Sentinel, or of a cluster. It is not durable: a failover may lose a write that Redis has acknowledged.
+ * Keeps leased operations in Redis 7 or later, or in Valkey. Takes a client of ioredis or of redis: for one server, for
+ * servers behind Sentinel, or for a cluster. The store is not durable: a failover may lose a write that Redis has
+ * acknowledged.
  *
  * @example
  * const once = effectivelyOnce({ namespace: 'shop', store: redisStore(new Redis(url), { replicas: 1 }) })

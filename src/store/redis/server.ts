@@ -56,7 +56,7 @@ export class ServerGuard {
     const replies = await this.#redis.everywhere(['INFO'])
     const known = replies.filter((reply) => reply !== null)
     for (const reply of known) refuse(String(reply))
-    if (known.length === 0) throw new Error('no server has told its version and its eviction policy')
+    if (known.length === 0) throw new Error('no server has reported its version and its eviction policy')
     return known.length === replies.length
   }
 }
