@@ -56,7 +56,7 @@ export function sqsSink(client: SqsClient, options: SqsSinkOptions): Sink {
     }),
     async open() {
       if (typeof queue !== 'string') {
-        return ['queue is a function: its queues are not checked, and no order and no deduplication is promised']
+        return ['queue is a function: its queues are not checked, and neither order nor deduplication is promised']
       }
       const facts = await queueFacts(client, queue, timeoutMs)
       messageBytes = facts.bytesMax

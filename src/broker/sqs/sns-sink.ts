@@ -18,8 +18,8 @@ export interface SnsSinkOptions {
 const OPTIONS = new Set(['topic', 'name', 'timeout'])
 
 /**
- * Publishes to an SNS topic, with the same messages as `sqsSink`. Queues that subscribe to the topic get them, and
- * `sqsSource` reads them from there, with or without raw message delivery.
+ * Publishes to an SNS topic, with the same messages as `sqsSink`. Queues that subscribe to the topic get the messages.
+ * `sqsSource` reads such queues, with or without raw message delivery.
  *
  * @example
  * await once.relay({ to: snsSink(new SNS(), { topic: 'arn:aws:sns:eu-central-1:123456789012:payments.fifo' }) }).start()
@@ -51,7 +51,7 @@ export function snsSink(client: SnsClient, options: SnsSinkOptions): Sink {
     properties: () => ({ proves: 'accepted', dedupes: fifo ? '5m' : false, orders: fifo }),
     async open() {
       if (typeof topic !== 'string') {
-        return ['topic is a function: its topics are not checked, and no order and no deduplication is promised']
+        return ['topic is a function: its topics are not checked, and neither order nor deduplication is promised']
       }
       const facts = await topicFacts(client, topic, timeoutMs)
       bytesMax = Number(facts['MaximumMessageSize'] ?? SNS_BYTES_MAX)

@@ -23,11 +23,11 @@ export interface SqsSourceOptions<E extends Events> {
   /** The publisher's catalogue. It types the handlers. */
   events: E
   /**
-   * The visibility timeout: how long an event may be unsettled before SQS delivers it again. The source extends this time
-   * while a handler runs. Whole seconds. Default '30s'
+   * The visibility timeout: how long an event may be unsettled before SQS delivers the event again. The source extends
+   * this time while a handler runs. Rounded up to whole seconds. Default '30s'
    */
   visibility?: Duration
-  /** How long one read waits for messages. Longer reads cost less, but delay the stop of the consumer. Default '1s' */
+  /** How long one poll waits for messages. Longer polls cost less, but delay the stop of the consumer. Default '1s' */
   wait?: Duration
   /** Names the source. Default: `sqs` and the queue's name */
   name?: string
@@ -75,7 +75,7 @@ export function sqsSource<E extends Events>(
       const { receivesMax } = await queueFacts(client, queue, BROKER_WITHIN_MS)
       if (receivesMax !== undefined && receivesMax < RECEIVES_ENOUGH) {
         advise(
-          `the RedrivePolicy of '${nameOf(queue)}' has maxReceiveCount ${receivesMax}: after that many receives, SQS moves an event to another queue, and the consumer has no dead letter of it. Set ${RECEIVES_ENOUGH}`,
+          `the RedrivePolicy of '${nameOf(queue)}' has maxReceiveCount ${receivesMax}: after that many receives, SQS moves an event to another queue, and the consumer has no dead letter for it. Set ${RECEIVES_ENOUGH}`,
         )
       }
       return subscribe(new SqsReading(client, { queue, name, visibilitySeconds, waitSeconds, prefetch, signal }))
