@@ -46,6 +46,11 @@ async function started<Req>(exchange: Exchange<Req>, op: AnyOperation): Promise<
   if (!exchange.streams) throw onceError('ONCE_UNSUPPORTED', { detail: 'This adapter cannot record streams' })
   const response = new StreamResponse(exchange.req, exchange.res)
   const { streams } = exchange
+  const { signal } = op
+  // Nobody reads on. A handler that pipes into the response must learn it.
+  const stop = (): void => response.fail(signal.reason)
+  signal.addEventListener('abort', stop, { once: true })
+  if (signal.aborted) stop()
   void (async () => {
     try {
       streams.returned(await streams.handle(op, response.res))

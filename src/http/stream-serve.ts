@@ -2,11 +2,9 @@ import { isOnceError, onceError } from '../errors.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 import { isMismatch } from '../lifecycle/decide.ts'
 import { isErased } from '../lifecycle/record.ts'
-import { STREAM_POLL_MS_MAX, STREAM_POLL_MS_MIN } from '../stream/limits.ts'
-import { inFlightError, type Outcome } from '../operation/outcome.ts'
+import type { Outcome } from '../operation/outcome.ts'
 import type { Request } from '../operation/request.ts'
 import type { Events } from '../outbox/event.ts'
-import { sleep } from '../platform/clock.ts'
 import { required } from '../store/lacking.ts'
 import type { Streams } from '../store/streams.ts'
 import { type Framing, framingOf } from '../stream/framing.ts'
@@ -17,6 +15,7 @@ import { deferred } from './deferred.ts'
 import type { HeaderPairs } from './headers.ts'
 import type { Incoming } from './incoming.ts'
 import type { ProtectedRoute } from './protected-route.ts'
+import { Pauses } from './pauses.ts'
 import { endFrame, interrupted } from './stream-end.ts'
 import { positionIn, STREAM_OFFSET, wantedPosition, type WantedPosition } from './stream-position.ts'
 import { type Opened, StreamRun, type StreamExchange } from './stream-run.ts'
@@ -82,13 +81,23 @@ class StreamRequest<Tx, E extends Events, Req> {
 
   async serve(): Promise<Served> {
     const wanted = wantedPosition(this.#incoming)
+    const pauses = this.#pauses(this.#request.at)
     for (;;) {
       const led = await this.#lead()
       if (led.kind === 'opened') return this.#own(led.opened, wanted)
       if (led.kind === 'outcome') return this.#ended(led.outcome, wanted)
       const head = await this.#attach()
       if (head) return this.#followed(head, wanted, null)
+      // An attempt in this process may have lost the operation, and not have ended. Until then, nobody begins it here.
+      await pauses.next()
     }
+  }
+
+  #pauses(since: number): Pauses {
+    const { clock, pace } = this.#protection.instance.core
+    const { endsWithinMs, route } = this.#request
+    const retryAfterMs = (): number => pace.retryAfterMs(route)
+    return new Pauses({ clock, signal: this.#left.signal, since, withinMs: endsWithinMs, retryAfterMs })
   }
 
   /** Tries to run the operation. The run goes on in the background, because the record counts, not this client. */
@@ -127,17 +136,17 @@ class StreamRequest<Tx, E extends Events, Req> {
 
   /** Waits for the head of the running operation. Null: nobody runs it any more. */
   async #attach(): Promise<(StreamHead & { readonly life: string }) | null> {
-    const { store, clock, pace } = this.#protection.instance.core
-    const { claim, at, endsWithinMs, route } = this.#request
-    for (let pollMs = STREAM_POLL_MS_MIN; ; pollMs = Math.min(pollMs * 2, STREAM_POLL_MS_MAX)) {
+    const { store } = this.#protection.instance.core
+    const { claim, at } = this.#request
+    const pauses = this.#pauses(at)
+    for (;;) {
       const { record } = await store.read({ id: claim.id })
       // Another request with this key may have found that it runs elsewhere, but with another body.
       if (record?.state === 'inProgress' && isMismatch(record, claim)) throw onceError('ONCE_MISMATCH')
       const head = record && (await readHead(this.#streams, { id: claim.id, life: record.life }))
       if (record && head && record.state === 'inProgress') return { ...head, life: record.life }
       if (record?.state !== 'inProgress' || (record.leaseLeftMs ?? 0) <= 0) return null
-      if (clock.now() - at > endsWithinMs) throw inFlightError(pace.retryAfterMs(route))
-      await sleep(clock, pollMs)
+      await pauses.next()
     }
   }
 
@@ -187,16 +196,21 @@ class StreamRequest<Tx, E extends Events, Req> {
   }
 
   async *#body(reader: StreamReader, framing: Framing): AsyncGenerator<Uint8Array, void, undefined> {
+    const { clock } = this.#protection.instance.core
+    let pauses: Pauses | undefined
     let problem: unknown
     try {
       for (;;) {
         const step = await reader.next()
         if (this.#left.signal.aborted) return
-        if (step.kind === 'bytes') yield step.bytes
+        if (step.kind === 'bytes') {
+          pauses = undefined
+          yield step.bytes
+        }
         // A failed stream has its end frame among its bytes, unless it has no frames.
         else if (step.kind === 'ended' && !(step.failed && framing === 'bytes')) return
         else if (step.kind !== 'lapsed' || this.#isStarted || !this.#exchange.startsLate) break
-        else await this.#lead()
+        else if ((await this.#lead()).kind === 'busy') await (pauses ??= this.#pauses(clock.now())).next()
       }
     } catch (error) {
       problem = error

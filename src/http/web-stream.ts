@@ -28,7 +28,7 @@ export async function serveWebStream<Tx, E extends Events, Req>(
       pattern,
       log,
       startsLate: exchange.rerunnable,
-      start: async (op) => startedOf(await called(exchange, op as unknown as AnyOperation)),
+      start: async (op) => startedOf(await called(exchange, op as unknown as AnyOperation), op.signal),
     },
     incoming,
     request,
@@ -56,18 +56,22 @@ async function called<Req>(exchange: WebExchange<Req>, op: AnyOperation): Promis
   }
 }
 
-function startedOf({ response, threw, isFinal: final }: Made & { isFinal?: true }): Started {
+function startedOf({ response, threw, isFinal: final }: Made & { isFinal?: true }, signal: AbortSignal): Started {
   if (!isResponse(response)) throw onceError('ONCE_NO_ANSWER', { detail: 'The handler returned no Response' })
   if (response.bodyUsed) throw onceError('ONCE_ANSWER_INVALID', { detail: 'The body of the response was already read' })
   const { status, headers, body } = response
-  return { status, headers: [...headers], handlerEnd: final ? 'final' : threw ? 'threw' : 'returned', body: read(body) }
+  const handlerEnd = final ? 'final' : threw ? 'threw' : 'returned'
+  return { status, headers: [...headers], handlerEnd, body: read(body, signal) }
 }
 
-/** Reads with `getReader`, because some hosts cannot iterate over a stream. */
-function read(body: ReadableStream<Uint8Array> | null): AsyncIterable<Uint8Array> {
+/** Reads with `getReader`, because some hosts cannot iterate over a stream. Nobody reads on when the signal aborts. */
+function read(body: ReadableStream<Uint8Array> | null, signal: AbortSignal): AsyncIterable<Uint8Array> {
+  const reader = body?.getReader()
+  const cancel = (): void => void reader?.cancel(signal.reason).catch(() => {})
+  signal.addEventListener('abort', cancel, { once: true })
+  if (signal.aborted) cancel()
   return {
     [Symbol.asyncIterator]() {
-      const reader = body?.getReader()
       return {
         async next() {
           const { done, value } = (await reader?.read()) ?? { done: true, value: undefined }
