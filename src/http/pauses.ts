@@ -4,8 +4,8 @@ import { STREAM_POLL_MS_MAX, STREAM_POLL_MS_MIN } from '../stream/limits.ts'
 
 interface PausesOptions {
   readonly clock: Clock
-  /** The client left. */
-  readonly signal: AbortSignal
+  /** Aborts when the client has left. */
+  readonly left: AbortSignal
   readonly since: number
   readonly withinMs: number
   retryAfterMs(): number
@@ -20,11 +20,12 @@ export class Pauses {
     this.#options = options
   }
 
-  /** Throws when the operation should have ended. */
+  /** Throws when the operation should have ended, or when the client has left. */
   async next(): Promise<void> {
-    const { clock, signal, since, withinMs, retryAfterMs } = this.#options
-    if (clock.now() - since > withinMs) throw inFlightError(retryAfterMs())
-    await sleep(clock, this.#ms, signal)
+    const { clock, left, since, withinMs, retryAfterMs } = this.#options
+    const isLate = clock.now() - since > withinMs
+    if (!isLate) await sleep(clock, this.#ms, left)
+    if (isLate || left.aborted) throw inFlightError(retryAfterMs())
     this.#ms = Math.min(this.#ms * 2, STREAM_POLL_MS_MAX)
   }
 }

@@ -38,6 +38,8 @@ export interface StreamExchange<Req> extends About<Req> {
   start(op: StreamOperation<any, Events>): Promise<Started>
   /** The handler may also be called while the answer is being sent. */
   readonly startsLate: boolean
+  /** Aborts when the client has left. The producer goes on. */
+  readonly left: AbortSignal
 }
 
 /** The stream of this request's own handler. */

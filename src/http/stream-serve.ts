@@ -31,8 +31,6 @@ export type Served =
       readonly body: AsyncGenerator<Uint8Array, void, undefined>
       /** Whether the head is that of this request's own handler. */
       readonly isOwn: boolean
-      /** The client left. The producer goes on. */
-      stop(): void
     }
 
 /** Serves one request to a route with recorded streams. Throws the errors that are answered before the head. */
@@ -61,7 +59,6 @@ class StreamRequest<Tx, E extends Events, Req> {
   readonly #incoming: Incoming<Req>
   readonly #request: Request
   readonly #streams: Streams
-  readonly #left = new AbortController()
   #isStarted = false
   #run: StreamRun<Tx, E, Req> | undefined
 
@@ -97,7 +94,7 @@ class StreamRequest<Tx, E extends Events, Req> {
     const { clock, pace } = this.#protection.instance.core
     const { endsWithinMs, route } = this.#request
     const retryAfterMs = (): number => pace.retryAfterMs(route)
-    return new Pauses({ clock, signal: this.#left.signal, since, withinMs: endsWithinMs, retryAfterMs })
+    return new Pauses({ clock, left: this.#exchange.left, since, withinMs: endsWithinMs, retryAfterMs })
   }
 
   /** Tries to run the operation. The run goes on in the background, because the record counts, not this client. */
@@ -130,8 +127,7 @@ class StreamRequest<Tx, E extends Events, Req> {
       this.#isStarted = true
       return this.#exchange.start(op)
     }
-    const { request, pattern, log, startsLate } = this.#exchange
-    return { request, pattern, log, startsLate, start }
+    return { ...this.#exchange, start }
   }
 
   /** Waits for the head of the running operation. Null: nobody runs it any more. */
@@ -187,32 +183,33 @@ class StreamRequest<Tx, E extends Events, Req> {
 
   #stream({ status, headers, life }: StreamHead & { readonly life: string }, from: number, isOwn: boolean): Served {
     const { store, clock, inFlight } = this.#protection.instance.core
-    const parts = { store, clock, streams: this.#streams, live: inFlight.streams, signal: this.#left.signal }
+    const parts = { store, clock, streams: this.#streams, live: inFlight.streams, signal: this.#exchange.left }
     const reader = new StreamReader(parts, { id: this.#request.claim.id, life, from })
     const plain = headers.filter(([name]) => !/^(content-length|transfer-encoding)$/i.test(name))
     const body = this.#body(reader, framingOf({ headers: plain.map(([name, value]) => [name.toLowerCase(), value]) }))
-    const stop = (): void => this.#left.abort()
-    return { kind: 'stream', status, headers: [...plain, [STREAM_OFFSET, String(from)]], body, isOwn, stop }
+    return { kind: 'stream', status, headers: [...plain, [STREAM_OFFSET, String(from)]], body, isOwn }
   }
 
   async *#body(reader: StreamReader, framing: Framing): AsyncGenerator<Uint8Array, void, undefined> {
     const { clock } = this.#protection.instance.core
+    const { left, startsLate } = this.#exchange
     let pauses: Pauses | undefined
     let problem: unknown
     try {
       for (;;) {
         const step = await reader.next()
-        if (this.#left.signal.aborted) return
+        if (left.aborted) return
         if (step.kind === 'bytes') {
           pauses = undefined
           yield step.bytes
         }
         // A failed stream has its end frame among its bytes, unless it has no frames.
         else if (step.kind === 'ended' && !(step.failed && framing === 'bytes')) return
-        else if (step.kind !== 'lapsed' || this.#isStarted || !this.#exchange.startsLate) break
+        else if (step.kind !== 'lapsed' || this.#isStarted || !startsLate) break
         else if ((await this.#lead()).kind === 'busy') await (pauses ??= this.#pauses(clock.now())).next()
       }
     } catch (error) {
+      if (left.aborted) return
       problem = error
       this.#protection.tell(error, this.#exchange)
     }

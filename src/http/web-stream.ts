@@ -20,7 +20,13 @@ export async function serveWebStream<Tx, E extends Events, Req>(
   incoming: Incoming<Req>,
   request: OperationRequest,
 ): Promise<Response> {
-  const { request: seen, pattern, log } = exchange
+  const { request: seen, pattern, log, web } = exchange
+  const leaving = new AbortController()
+  // Some hosts have no signal of the client.
+  const { signal } = web as { signal?: AbortSignal }
+  const leave = (): void => leaving.abort(signal?.reason)
+  signal?.addEventListener('abort', leave, { once: true })
+  if (signal?.aborted) leave()
   const served = await serveStream(
     protection,
     {
@@ -28,6 +34,7 @@ export async function serveWebStream<Tx, E extends Events, Req>(
       pattern,
       log,
       startsLate: exchange.rerunnable,
+      left: leaving.signal,
       start: async (op) => startedOf(await called(exchange, op as unknown as AnyOperation), op.signal),
     },
     incoming,
@@ -35,14 +42,16 @@ export async function serveWebStream<Tx, E extends Events, Req>(
   )
   if (served.isOwn) exchange.released?.()
   if (served.kind === 'answer') return responseOf(served.answer)
-  const { body, stop } = served
+  const { body } = served
   const stream = new ReadableStream<Uint8Array>({
     async pull(controller) {
       const next = await body.next()
-      if (next.done === true) controller.close()
-      else controller.enqueue(next.value)
+      if (next.done !== true) controller.enqueue(next.value)
+      // A reader that is not the client must not take the rest for the end.
+      else if (leaving.signal.aborted) controller.error(leaving.signal.reason)
+      else controller.close()
     },
-    cancel: stop,
+    cancel: leave,
   })
   return new Response(stream, { status: served.status, headers: served.headers as [string, string][] })
 }
