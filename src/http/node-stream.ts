@@ -31,10 +31,15 @@ export async function serveNodeStream<Tx, E extends Events, Req>(
     return started(exchange, op as AnyOperation)
   }
   const startsLate = exchange.streams?.startsLate ?? false
-  const served = await serveStream(protection, { request: seen, pattern, log, startsLate, start }, incoming, request)
+  const leaving = new AbortController()
+  const leave = (): void => leaving.abort()
+  res.once('close', leave)
+  if (res.destroyed) leave()
+  const asked = { request: seen, pattern, log, startsLate, start, left: leaving.signal }
+  const served = await serveStream(protection, asked, incoming, request)
   if (served.kind === 'answer') return exchange.send(served.answer)
   exchange.streams?.begin(isCalled)
-  await send(res, served)
+  if (!res.destroyed) await send(res, served)
 }
 
 /** For frameworks that pass the response to the handler. */
@@ -46,6 +51,11 @@ async function started<Req>(exchange: Exchange<Req>, op: AnyOperation): Promise<
   if (!exchange.streams) throw onceError('ONCE_UNSUPPORTED', { detail: 'This adapter cannot record streams' })
   const response = new StreamResponse(exchange.req, exchange.res)
   const { streams } = exchange
+  const { signal } = op
+  // Nobody reads on. A handler that pipes into the response must learn it.
+  const stop = (): void => response.fail(signal.reason)
+  signal.addEventListener('abort', stop, { once: true })
+  if (signal.aborted) stop()
   void (async () => {
     try {
       streams.returned(await streams.handle(op, response.res))
@@ -68,9 +78,7 @@ async function* once(body: Uint8Array | null): AsyncGenerator<Uint8Array, void, 
 
 /** Sends what is recorded, as fast as the client reads. */
 async function send(res: ServerResponse, served: Served & { readonly kind: 'stream' }): Promise<void> {
-  const { status, headers, body, stop } = served
-  if (res.destroyed) return stop()
-  res.once('close', stop)
+  const { status, headers, body } = served
   try {
     setHead(res, status, headers)
     res.flushHeaders()
@@ -85,8 +93,6 @@ async function send(res: ServerResponse, served: Served & { readonly kind: 'stre
     // The end of such a stream cannot be said in bytes: the client sees that its connection broke.
     await sent(res)
     res.destroy()
-  } finally {
-    stop()
   }
 }
 

@@ -20,6 +20,7 @@ import { fateOfAnswer, type HandlerEnd, type ProtectedRoute } from './protected-
 import type { About } from './report.ts'
 import { toStored, unmarked } from './stored.ts'
 import { endFrame, interrupted, streamFailed } from './stream-end.ts'
+import { untilAborted } from './until-aborted.ts'
 
 /** The answer of a handler, from the moment at which its status and headers are known. */
 export interface Started {
@@ -37,6 +38,8 @@ export interface StreamExchange<Req> extends About<Req> {
   start(op: StreamOperation<any, Events>): Promise<Started>
   /** The handler may also be called while the answer is being sent. */
   readonly startsLate: boolean
+  /** Aborts when the client has left. The producer goes on. */
+  readonly left: AbortSignal
 }
 
 /** The stream of this request's own handler. */
@@ -89,7 +92,8 @@ export class StreamRun<Tx, E extends Events, Req> {
       written: { value: written, enumerable: true },
       atEnd: { value: (work: unknown) => this.#register(work), enumerable: true },
     }) as StreamOperation<Tx, Events>
-    const started = await this.#exchange.start(op)
+    // The next attempt in this process waits until this one has ended, also if the handler ignores its signal.
+    const started = await untilAborted(op.signal, this.#exchange.start(op))
     const fate = fateOfAnswer(started, route, started.handlerEnd)
     if (fate !== 'complete') return this.#refused(tools, started, fate, recorded, written.bytes)
     if (!recorded && isBodyless(started.status)) return this.#bodyless(tools, started)
@@ -202,7 +206,7 @@ export class StreamRun<Tx, E extends Events, Req> {
 
   /** Without a body, the answer is no stream. It leaves after its commit, so its failure can be answered. */
   async #bodyless(tools: LeasedTools<Tx>, { status, headers, body }: Started): Promise<Finish> {
-    await collected(body)
+    await untilAborted(tools.op.signal, collected(body))
     const plain = headers.filter(([name]) => !/^(content-length|transfer-encoding)$/i.test(name))
     this.whole = { status, headers: plain, body: null, kept: true }
     const answer = { ...this.whole, headers: storedHeaders(plain, this.#protection.route.kept, this.#incoming.header) }
@@ -221,7 +225,7 @@ export class StreamRun<Tx, E extends Events, Req> {
     recorded: StreamHead | null,
     bytes: number,
   ): Promise<Finish> {
-    const whole = await collected(body)
+    const whole = await untilAborted(tools.op.signal, collected(body))
     if (recorded) {
       if (fate === 'release') throw interrupted()
       return this.#conclude(tools, recorded, bytes, streamFailed(), EMPTY)

@@ -2,11 +2,9 @@ import { isOnceError, onceError } from '../errors.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 import { isMismatch } from '../lifecycle/decide.ts'
 import { isErased } from '../lifecycle/record.ts'
-import { STREAM_POLL_MS_MAX, STREAM_POLL_MS_MIN } from '../stream/limits.ts'
-import { inFlightError, type Outcome } from '../operation/outcome.ts'
+import type { Outcome } from '../operation/outcome.ts'
 import type { Request } from '../operation/request.ts'
 import type { Events } from '../outbox/event.ts'
-import { sleep } from '../platform/clock.ts'
 import { required } from '../store/lacking.ts'
 import type { Streams } from '../store/streams.ts'
 import { type Framing, framingOf } from '../stream/framing.ts'
@@ -17,6 +15,7 @@ import { deferred } from './deferred.ts'
 import type { HeaderPairs } from './headers.ts'
 import type { Incoming } from './incoming.ts'
 import type { ProtectedRoute } from './protected-route.ts'
+import { Pauses } from './pauses.ts'
 import { endFrame, interrupted } from './stream-end.ts'
 import { positionIn, STREAM_OFFSET, wantedPosition, type WantedPosition } from './stream-position.ts'
 import { type Opened, StreamRun, type StreamExchange } from './stream-run.ts'
@@ -32,8 +31,6 @@ export type Served =
       readonly body: AsyncGenerator<Uint8Array, void, undefined>
       /** Whether the head is that of this request's own handler. */
       readonly isOwn: boolean
-      /** The client left. The producer goes on. */
-      stop(): void
     }
 
 /** Serves one request to a route with recorded streams. Throws the errors that are answered before the head. */
@@ -62,7 +59,6 @@ class StreamRequest<Tx, E extends Events, Req> {
   readonly #incoming: Incoming<Req>
   readonly #request: Request
   readonly #streams: Streams
-  readonly #left = new AbortController()
   #isStarted = false
   #run: StreamRun<Tx, E, Req> | undefined
 
@@ -82,13 +78,23 @@ class StreamRequest<Tx, E extends Events, Req> {
 
   async serve(): Promise<Served> {
     const wanted = wantedPosition(this.#incoming)
+    const pauses = this.#pauses(this.#request.at)
     for (;;) {
       const led = await this.#lead()
       if (led.kind === 'opened') return this.#own(led.opened, wanted)
       if (led.kind === 'outcome') return this.#ended(led.outcome, wanted)
       const head = await this.#attach()
       if (head) return this.#followed(head, wanted, null)
+      // An attempt in this process may have lost the operation, and not have ended. Until then, nobody begins it here.
+      await pauses.next()
     }
+  }
+
+  #pauses(since: number): Pauses {
+    const { clock, pace } = this.#protection.instance.core
+    const { endsWithinMs, route } = this.#request
+    const retryAfterMs = (): number => pace.retryAfterMs(route)
+    return new Pauses({ clock, left: this.#exchange.left, since, withinMs: endsWithinMs, retryAfterMs })
   }
 
   /** Tries to run the operation. The run goes on in the background, because the record counts, not this client. */
@@ -121,23 +127,22 @@ class StreamRequest<Tx, E extends Events, Req> {
       this.#isStarted = true
       return this.#exchange.start(op)
     }
-    const { request, pattern, log, startsLate } = this.#exchange
-    return { request, pattern, log, startsLate, start }
+    return { ...this.#exchange, start }
   }
 
   /** Waits for the head of the running operation. Null: nobody runs it any more. */
   async #attach(): Promise<(StreamHead & { readonly life: string }) | null> {
-    const { store, clock, pace } = this.#protection.instance.core
-    const { claim, at, endsWithinMs, route } = this.#request
-    for (let pollMs = STREAM_POLL_MS_MIN; ; pollMs = Math.min(pollMs * 2, STREAM_POLL_MS_MAX)) {
+    const { store } = this.#protection.instance.core
+    const { claim, at } = this.#request
+    const pauses = this.#pauses(at)
+    for (;;) {
       const { record } = await store.read({ id: claim.id })
       // Another request with this key may have found that it runs elsewhere, but with another body.
       if (record?.state === 'inProgress' && isMismatch(record, claim)) throw onceError('ONCE_MISMATCH')
       const head = record && (await readHead(this.#streams, { id: claim.id, life: record.life }))
       if (record && head && record.state === 'inProgress') return { ...head, life: record.life }
       if (record?.state !== 'inProgress' || (record.leaseLeftMs ?? 0) <= 0) return null
-      if (clock.now() - at > endsWithinMs) throw inFlightError(pace.retryAfterMs(route))
-      await sleep(clock, pollMs)
+      await pauses.next()
     }
   }
 
@@ -178,27 +183,33 @@ class StreamRequest<Tx, E extends Events, Req> {
 
   #stream({ status, headers, life }: StreamHead & { readonly life: string }, from: number, isOwn: boolean): Served {
     const { store, clock, inFlight } = this.#protection.instance.core
-    const parts = { store, clock, streams: this.#streams, live: inFlight.streams, signal: this.#left.signal }
+    const parts = { store, clock, streams: this.#streams, live: inFlight.streams, signal: this.#exchange.left }
     const reader = new StreamReader(parts, { id: this.#request.claim.id, life, from })
     const plain = headers.filter(([name]) => !/^(content-length|transfer-encoding)$/i.test(name))
     const body = this.#body(reader, framingOf({ headers: plain.map(([name, value]) => [name.toLowerCase(), value]) }))
-    const stop = (): void => this.#left.abort()
-    return { kind: 'stream', status, headers: [...plain, [STREAM_OFFSET, String(from)]], body, isOwn, stop }
+    return { kind: 'stream', status, headers: [...plain, [STREAM_OFFSET, String(from)]], body, isOwn }
   }
 
   async *#body(reader: StreamReader, framing: Framing): AsyncGenerator<Uint8Array, void, undefined> {
+    const { clock } = this.#protection.instance.core
+    const { left, startsLate } = this.#exchange
+    let pauses: Pauses | undefined
     let problem: unknown
     try {
       for (;;) {
         const step = await reader.next()
-        if (this.#left.signal.aborted) return
-        if (step.kind === 'bytes') yield step.bytes
+        if (left.aborted) return
+        if (step.kind === 'bytes') {
+          pauses = undefined
+          yield step.bytes
+        }
         // A failed stream has its end frame among its bytes, unless it has no frames.
         else if (step.kind === 'ended' && !(step.failed && framing === 'bytes')) return
-        else if (step.kind !== 'lapsed' || this.#isStarted || !this.#exchange.startsLate) break
-        else await this.#lead()
+        else if (step.kind !== 'lapsed' || this.#isStarted || !startsLate) break
+        else if ((await this.#lead()).kind === 'busy') await (pauses ??= this.#pauses(clock.now())).next()
       }
     } catch (error) {
+      if (left.aborted) return
       problem = error
       this.#protection.tell(error, this.#exchange)
     }

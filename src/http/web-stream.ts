@@ -20,7 +20,13 @@ export async function serveWebStream<Tx, E extends Events, Req>(
   incoming: Incoming<Req>,
   request: OperationRequest,
 ): Promise<Response> {
-  const { request: seen, pattern, log } = exchange
+  const { request: seen, pattern, log, web } = exchange
+  const leaving = new AbortController()
+  // Some hosts have no signal of the client.
+  const { signal } = web as { signal?: AbortSignal }
+  const leave = (): void => leaving.abort(signal?.reason)
+  signal?.addEventListener('abort', leave, { once: true })
+  if (signal?.aborted) leave()
   const served = await serveStream(
     protection,
     {
@@ -28,21 +34,24 @@ export async function serveWebStream<Tx, E extends Events, Req>(
       pattern,
       log,
       startsLate: exchange.rerunnable,
-      start: async (op) => startedOf(await called(exchange, op as unknown as AnyOperation)),
+      left: leaving.signal,
+      start: async (op) => startedOf(await called(exchange, op as unknown as AnyOperation), op.signal),
     },
     incoming,
     request,
   )
   if (served.isOwn) exchange.released?.()
   if (served.kind === 'answer') return responseOf(served.answer)
-  const { body, stop } = served
+  const { body } = served
   const stream = new ReadableStream<Uint8Array>({
     async pull(controller) {
       const next = await body.next()
-      if (next.done === true) controller.close()
-      else controller.enqueue(next.value)
+      if (next.done !== true) controller.enqueue(next.value)
+      // A reader that is not the client must not take the rest for the end.
+      else if (leaving.signal.aborted) controller.error(leaving.signal.reason)
+      else controller.close()
     },
-    cancel: stop,
+    cancel: leave,
   })
   return new Response(stream, { status: served.status, headers: served.headers as [string, string][] })
 }
@@ -56,18 +65,22 @@ async function called<Req>(exchange: WebExchange<Req>, op: AnyOperation): Promis
   }
 }
 
-function startedOf({ response, threw, isFinal: final }: Made & { isFinal?: true }): Started {
+function startedOf({ response, threw, isFinal: final }: Made & { isFinal?: true }, signal: AbortSignal): Started {
   if (!isResponse(response)) throw onceError('ONCE_NO_ANSWER', { detail: 'The handler returned no Response' })
   if (response.bodyUsed) throw onceError('ONCE_ANSWER_INVALID', { detail: 'The body of the response was already read' })
   const { status, headers, body } = response
-  return { status, headers: [...headers], handlerEnd: final ? 'final' : threw ? 'threw' : 'returned', body: read(body) }
+  const handlerEnd = final ? 'final' : threw ? 'threw' : 'returned'
+  return { status, headers: [...headers], handlerEnd, body: read(body, signal) }
 }
 
-/** Reads with `getReader`, because some hosts cannot iterate over a stream. */
-function read(body: ReadableStream<Uint8Array> | null): AsyncIterable<Uint8Array> {
+/** Reads with `getReader`, because some hosts cannot iterate over a stream. Nobody reads on when the signal aborts. */
+function read(body: ReadableStream<Uint8Array> | null, signal: AbortSignal): AsyncIterable<Uint8Array> {
+  const reader = body?.getReader()
+  const cancel = (): void => void reader?.cancel(signal.reason).catch(() => {})
+  signal.addEventListener('abort', cancel, { once: true })
+  if (signal.aborted) cancel()
   return {
     [Symbol.asyncIterator]() {
-      const reader = body?.getReader()
       return {
         async next() {
           const { done, value } = (await reader?.read()) ?? { done: true, value: undefined }

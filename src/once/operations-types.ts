@@ -112,6 +112,8 @@ export interface ShownOperation extends ListedOperation {
   }[]
   /** The status of the stored answer. Null while there is no answer. */
   readonly status: number | null
+  /** Its answer, steps and input were erased. */
+  readonly erased: boolean
   /** The status of the refusal whose undo is recorded, before and after the undo has ended. Null: nothing is undone. */
   readonly refusal: number | null
   /** The input that is stored for `recover`. Null if none is stored. */

@@ -4,6 +4,7 @@ import { onceError } from '../errors.ts'
 import { fingerprintInput } from '../key/fingerprint.ts'
 import { identity } from '../key/identity.ts'
 import { checkScope } from '../key/parse-key.ts'
+import { isErased } from '../lifecycle/record.ts'
 import { OPERATION_AGE_MS_MAX, RECOVER_LIMIT_DEFAULT } from '../limits.ts'
 import { invalid, oneOf, refuseUnknown, wholeNumber } from '../options.ts'
 import type { Core } from '../operation/core.ts'
@@ -33,6 +34,7 @@ const LIST_DEFAULT = 100
 const LIST_MAX = 1_000
 const LIST_OPTIONS = new Set(['state', 'route', 'label', 'scope', 'olderThan', 'limit'])
 const AUDIT_OPTIONS = new Set(['why', 'by'])
+const NOT_READ = { record: null, answer: null }
 const STATES = ['running', 'abandoned', 'unknown'] as const
 
 /**
@@ -62,11 +64,13 @@ export function operationsOf<Tx, E extends Events>(
       if (!found) return null
       const { operation, input } = found
       const steps = await leases.steps({ id, life: operation.life })
-      const answer = operation.state === 'completed' ? (await store.read({ id })).answer : null
+      // Read after the steps: if an erasure removed them, the record says so.
+      const { record, answer } = operation.state === 'completed' ? await store.read({ id }) : NOT_READ
       return {
         ...listed(operation),
         steps: withUndos(steps).map(shownStep),
         status: answer?.status ?? null,
+        erased: record !== null && isErased(record),
         refusal: recordedRefusal(steps.find(({ name: step }) => step === refusalName))?.answer.status ?? null,
         input: input === null ? null : (JSON.parse(input) as { input?: unknown }).input,
       }

@@ -19,8 +19,10 @@ export interface StepCall extends OperationAudit {
  * - `settled`: the outcome was unknown, and is recorded now. The next attempt continues after the step.
  * - `recorded`: the call was recorded already.
  * - `foreign`: no operation owns the call. The operation does not exist, ended without the step, or recorded another call.
+ * - `erased`: the operation has ended, and its steps were erased. Nobody can tell whether it made the call, so the call
+ *   must not be compensated.
  */
-export type Settled = 'settled' | 'recorded' | 'foreign'
+export type Settled = 'settled' | 'recorded' | 'foreign' | 'erased'
 
 /**
  * Settles the operation of an orphaned call, which the provider's list has and ours does not. Throws ONCE_IN_FLIGHT
@@ -41,7 +43,8 @@ export async function settleStep(
     // An earlier life of the key says nothing about the call of this one.
     isDecided ||= recorded.startedAt === operation?.startedAt.toISOString()
   }
-  if (isDecided) return 'foreign'
+  // Looked at again: an erasure may have removed the steps before they were read.
+  if (isDecided) return (await operations.show(id))?.erased ? 'erased' : 'foreign'
   if (operation?.state === 'unknown' && (await operations.settle(id, { step, done: result }, audit))) return 'settled'
   throw onceError('ONCE_IN_FLIGHT', { detail: `The operation of this call is ${operation?.state}, with the id ${id}` })
 }

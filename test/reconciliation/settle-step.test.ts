@@ -109,6 +109,31 @@ function cases(open: (namespace: string) => AnyOnce): void {
     expect(await settle('W-2')).toBe('foreign')
     expect(await settle('W-1', 'ffffffff-0000-4000-8000-000000000000')).toBe('foreign')
   })
+
+  it('a call of an erased operation is not foreign, and is not cancelled', async () => {
+    const once = open('erased')
+    const bank = new Bank()
+    await once.run({ scope: 's', key: 'k', input: 1, lease: '5s' }, async (op: LeasedOperation<never, {}>) => {
+      const { reference } = await op.step('wire', async () => bank.send(op.id))
+      return op.commit(async () => reference)
+    })
+    const id = bank.wires[0]!.note
+    const isSame = (recorded: { reference: string }): boolean => recorded.reference === 'W-1'
+    const call = { id, step: 'wire', result: { reference: 'W-1' }, isSame }
+    expect(await once.operations.show(id)).toMatchObject({ state: 'completed', erased: false })
+    // The erasure comes between the reading of the operation and that of its steps.
+    const { operations } = once
+    const steps: typeof operations.steps = async function* (of) {
+      await once.erase({ scope: 's' })
+      yield* operations.steps(of)
+    }
+    expect(await settleStep({ ...once, operations: { ...operations, steps } }, call)).toBe('erased')
+    expect(await settleStep(once, call)).toBe('erased')
+    expect(await once.operations.show(id)).toMatchObject({ state: 'completed', steps: [], erased: true })
+    const result = await comparing(once, bank, 'after the erasure').run(RUN)
+    expect(result).toMatchObject({ state: 'done', ours: 0, theirs: 1, orphaned: 1 })
+    expect(bank.cancelled).toEqual([])
+  })
 }
 
 describe('a settled step, in memory', () => {
