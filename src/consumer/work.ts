@@ -117,10 +117,11 @@ async function counted<Tx>(
       held.add(arrival)
     }
   }
-  const now = open.filter((arrival) => !held.has(arrival))
-  for (const tries of await inbox.trying({ consumer, ids: now.map(({ item }) => item.id) })) {
-    const arrival = now.find(({ item }) => item.id === tries.id)
-    if (arrival) Object.assign(arrival, { tried: true, counted: true, attempts: tries.attempts })
+  const now = new Map(open.filter((arrival) => !held.has(arrival)).map((arrival) => [arrival.item.id, arrival]))
+  // Before the call: the count may be written and its reply lost. A second count would cost an attempt that never ran.
+  for (const arrival of now.values()) Object.assign(arrival, { tried: true, counted: true })
+  for (const { id, attempts } of await inbox.trying({ consumer, ids: [...now.keys()] })) {
+    Object.assign(now.get(id) ?? {}, { attempts })
   }
   return arrivals.filter((arrival) => !held.has(arrival))
 }

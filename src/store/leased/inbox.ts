@@ -103,7 +103,7 @@ export class RowInbox implements LeasedInbox {
         for (const { id } of letters.filter((of) => !running.includes(of.id))) await forgetTries(draft, id)
         if (positions) await move(draft, positions.source, witnessed)
       }
-      await changing(this.#rows, consumer, write, notAfter)
+      await changing(this.#rows, consumer, write, { notAfter })
     })
     return running
   }
@@ -201,13 +201,14 @@ export class RowInbox implements LeasedInbox {
     return positions.filter((_, i) => known[i])
   }
 
+  /** A failover may lose tries: then a message gets more of them. A try that is refused must not be written. */
   #changeTries(
     consumer: string,
     ids: readonly string[],
     next: (id: string, known: TriesRow | null, at: number) => TriesRow | null,
   ): Promise<Tries[]> {
     if (ids.length === 0) return Promise.resolve([])
-    return changing(this.#rows, consumer, async (draft) => {
+    const work = async (draft: Draft): Promise<Tries[]> => {
       const all: Tries[] = []
       const known = await draft.all<TriesRow>(ids.map(triesField))
       for (const [i, id] of ids.entries()) {
@@ -216,7 +217,8 @@ export class RowInbox implements LeasedInbox {
         if (row) all.push(triesOf(id, row))
       }
       return all
-    })
+    }
+    return changing(this.#rows, consumer, work, { mayBeLost: true })
   }
 }
 

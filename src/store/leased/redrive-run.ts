@@ -50,19 +50,23 @@ export async function claim(
 
 export function beat(rows: Rows, consumer: string, params: BeatRedriveParams): Promise<RedriveBeat | null> {
   const { redrive, leaseMs, starting, ended } = params
-  return changing(rows, consumer, async (draft) => {
+  const begun = new Set(starting)
+  const work = async (draft: Draft): Promise<RedriveBeat | null> => {
     const row = await held(draft, params)
     if (!row) return null
     draft.put(redriveField(redrive), { ...row, leaseUntil: draft.now + leaseMs } satisfies RedriveRow)
-    for (const ord of new Set([...starting, ...ended])) {
-      const item = await draft.get<ItemRow>(itemField(redrive, ord))
+    const ords = [...new Set([...starting, ...ended])]
+    const items = await draft.all<ItemRow>(ords.map((ord) => itemField(redrive, ord)))
+    for (const [i, ord] of ords.entries()) {
+      const item = items[i]
       if (!item) continue
-      const starts = starting.includes(ord) ? item.starts + 1 : 0
-      draft.put(itemField(redrive, ord), { ...item, starts } satisfies ItemRow)
+      draft.put(itemField(redrive, ord), { ...item, starts: begun.has(ord) ? item.starts + 1 : 0 } satisfies ItemRow)
     }
     const { state, round, rate, canary, canaryStops, decided, failed } = row
     return { state, round, rate, canary, canaryStops, canaryDecided: decided, canaryFailed: failed }
-  })
+  }
+  // A start that is refused must not be written: it would count as a crash of a letter that did not run.
+  return changing(rows, consumer, work, { mayBeLost: true })
 }
 
 /** After the effect: the letters are redriven, even if they were discarded meanwhile. */

@@ -340,7 +340,7 @@ async function importAll(rows: Rows, inbox: RowInbox, letters: readonly Imported
         }
         return imported
       }
-      total.imported += await changing(rows, consumer, write, notAfter)
+      total.imported += await changing(rows, consumer, write, { notAfter })
       total.applied += own.length - free.length - busy.length
       total.busy.push(...busy)
     })

@@ -23,7 +23,11 @@ export interface RowsChange {
   readonly set: ReadonlyMap<string, string | null>
   /** Milliseconds since 1970, by the server's clock. */
   readonly notAfter?: number | undefined
+  /** A failover may lose the change, so it waits for no replica. Otherwise an error may follow a write that was made. */
+  readonly mayBeLost?: boolean | undefined
 }
+
+type ChangeOptions = Pick<RowsChange, 'notAfter' | 'mayBeLost'>
 
 const TRIES_MAX = 200
 const PAUSE_MS_MAX = 20
@@ -66,9 +70,9 @@ export class Draft {
     this.#set.set(field, value === null ? null : JSON.stringify(value))
   }
 
-  async written(notAfter: number | undefined): Promise<boolean> {
+  async written(options: ChangeOptions): Promise<boolean> {
     if (this.#set.size === 0) return true
-    return this.#rows.write(this.#group, { expected: this.#read, set: this.#set, notAfter })
+    return this.#rows.write(this.#group, { expected: this.#read, set: this.#set, ...options })
   }
 }
 
@@ -77,13 +81,14 @@ export async function changing<T>(
   rows: Rows,
   group: string,
   work: (draft: Draft) => Promise<T>,
-  notAfter?: number,
+  options: ChangeOptions = {},
 ): Promise<T> {
+  const { notAfter } = options
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const draft = new Draft(rows, group)
     const made = await work(draft)
     if (notAfter !== undefined && draft.now > notAfter) break
-    if (await draft.written(notAfter)) return made
+    if (await draft.written(options)) return made
     await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(PAUSE_MS_MAX, tries)))
   }
   throw onceError('ONCE_CONFLICT', { detail: 'The rows of a consumer changed each time they were read' })
