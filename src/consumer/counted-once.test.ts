@@ -20,7 +20,7 @@ it('an attempt is counted once, although the store is in trouble each time after
   const { signal } = new AbortController()
   const positions = { read: async () => new Map<string, string>() }
   const params = { consumer: 'reader', signal, prefetch: 1, positions, warn: () => {}, advise: () => {} }
-  const earlier = await broker.source.open(params as never)
+  const earlier = await broker.source.open(params)
   await earlier.receive({ max: 1, waitMs: 100, signal })
   await earlier.close()
   let ran = 0

@@ -4,6 +4,7 @@ import { changing } from '../../src/store/leased/rows.ts'
 import { sweepLetters } from '../../src/store/leased/sweep.ts'
 import { itemOf, letterOf } from '../../src/testing/contract/inbox-make.ts'
 import { memoryRows, RowStore } from '../support/row-store.ts'
+import type { RedriveHeld } from '../../src/store/redrives.ts'
 
 const CONSUMER = 'receipts'
 const TIMES = { consumer: CONSUMER, inboxForMs: 1e9, rememberForMs: 1e9, lettersForMs: 60_000 }
@@ -83,4 +84,39 @@ it('settled letters go after their time, unless parked ones of the aggregate nee
   expect(await swept()).toBe(0)
   // The aggregate is free again, and a new letter gets a new number.
   expect([await park('four'), await parked()]).toEqual([[], ['four']])
+})
+
+const REDRIVE = { canary: 0, canaryStops: false, rate: 50, pauseAt: 1, prepare: false, force: false, reorder: false }
+
+/** Parks letters of aggregates 0, 1, 2 and so on, and returns their redrive. */
+async function redriveOf(letters: number, aggregates: number): Promise<RedriveHeld> {
+  const made = Array.from({ length: letters }, (_, i) =>
+    letterOf(itemOf(CONSUMER, `m${i}`, { aggregate: `a${i % aggregates}` })),
+  )
+  await inbox.park({ consumer: CONSUMER, letters: made, positions: null, deadlineMs: 1_000 })
+  const by = { by: 'ada', why: 'mended', asked: '{}' }
+  await store.redrives?.create({ filter: { consumer: CONSUMER }, ...by, ...REDRIVE })
+  const lease = await store.redrives?.claim({ consumer: CONSUMER, leaseMs: 60_000 })
+  if (!lease) throw new Error('no lease')
+  return lease
+}
+
+/** How often rows are read by this work. */
+async function readsOf(work: () => Promise<unknown>): Promise<number> {
+  const read = vi.spyOn(store.rows, 'read')
+  await work()
+  const reads = read.mock.calls.length
+  read.mockRestore()
+  return reads
+}
+
+it('a failed letter of a large redrive blocks its successors in few round trips', async () => {
+  const lease = await redriveOf(2_000, 500)
+  const error = { reason: 'failed', error: 'no', fingerprint: 'f', causes: '[]' } as const
+  const decisions = [{ ord: 1, outcome: 'failed', ...error } as const]
+  const reads = await readsOf(async () => expect(await store.redrives?.decide({ ...lease, decisions })).toBe(true))
+  expect(reads).toBeLessThan(30)
+  const blocked = await store.redrives?.items({ ...lease, outcomes: ['blocked'], after: 0, limit: 10 })
+  expect(blocked?.map(({ ord }) => ord)).toEqual([501, 1_001, 1_501])
+  expect((await store.redrives?.get(lease))?.counts).toMatchObject({ pending: 1_996, failed: 1, blocked: 3 })
 })

@@ -29,7 +29,7 @@ describe.skipIf(!isOurs)('while the link to the replica is cut', () => {
       },
     }
     const options = { from: broker.source, lease: '5s', attempts: ATTEMPTS } as const
-    const consumer = once.consumer('reader', options, handlers as never)
+    const consumer = once.consumer('reader', options, handlers)
     try {
       const { signal } = new AbortController()
       const earlier = await broker.source.open({ signal } as never)

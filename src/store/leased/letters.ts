@@ -97,7 +97,9 @@ async function count(rows: Rows, filter: LetterFilter): Promise<LetterCounts> {
 
 async function discardSome(draft: Draft, page: readonly number[]): Promise<number> {
   let discarded = 0
-  for (const [i, head] of (await draft.all<HeadRow>(page.map(headField))).entries()) {
+  const heads = await draft.all<HeadRow>(page.map(headField))
+  await draft.texts(parkedFields(heads))
+  for (const [i, head] of heads.entries()) {
     if (!head || !isOpen(head)) continue
     await put(draft, page[i] as number, { ...head, state: 'discarded', settledAt: draft.now })
     discarded++
@@ -141,6 +143,11 @@ export async function put(draft: Draft, no: number, head: HeadRow): Promise<void
   const field = parkedField(source, aggregate)
   const parked = ((await draft.get<number>(field)) ?? 0) + more
   draft.put(field, parked > 0 ? parked : null)
+}
+
+/** The fields that `put` reads beside the heads. */
+export function parkedFields(heads: readonly (HeadRow | null)[]): string[] {
+  return heads.flatMap((head) => (head && head.aggregate !== null ? parkedField(head.source, head.aggregate) : []))
 }
 
 /** All letters of a consumer from a number on. */

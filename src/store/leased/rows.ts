@@ -50,7 +50,7 @@ export class Draft {
   async texts(fields: readonly string[]): Promise<(string | null)[]> {
     const missing = [...new Set(fields)].filter((field) => !this.#read.has(field))
     if (missing.length > 0 || this.now === 0) {
-      const { values, now } = await this.#rows.read(this.#group, missing)
+      const { values, now } = await readInWindows(this.#rows, this.#group, missing)
       missing.forEach((field, i) => this.#read.set(field, values[i] ?? null))
       this.now = now
     }
@@ -96,10 +96,20 @@ export async function changing<T>(
 
 /** Reads fields without a change to follow. */
 export async function reading<T>(rows: Rows, group: string, fields: readonly string[]): Promise<(T | null)[]> {
-  const found: (T | null)[] = []
-  for (let at = 0; at < fields.length; at += WINDOW) {
-    const { values } = await rows.read(group, fields.slice(at, at + WINDOW))
-    for (const text of values) found.push(text === null ? null : (JSON.parse(text) as T))
+  if (fields.length === 0) return []
+  const { values } = await readInWindows(rows, group, fields)
+  return values.map((text) => (text === null ? null : (JSON.parse(text) as T)))
+}
+
+/** A long read would hold up everybody else's commands. */
+async function readInWindows(rows: Rows, group: string, fields: readonly string[]): Promise<RowsRead> {
+  const first = await rows.read(group, fields.slice(0, WINDOW))
+  const values = [...first.values]
+  let { now } = first
+  for (let at = WINDOW; at < fields.length; at += WINDOW) {
+    const next = await rows.read(group, fields.slice(at, at + WINDOW))
+    for (const value of next.values) values.push(value)
+    now = next.now
   }
-  return found
+  return { values, now }
 }
