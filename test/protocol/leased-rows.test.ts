@@ -86,6 +86,78 @@ it('settled letters go after their time, unless parked ones of the aggregate nee
   expect([await park('four'), await parked()]).toEqual([[], ['four']])
 })
 
+const settle = async (...messages: string[]): Promise<void> => {
+  const ids = messages.map((message) => itemOf(CONSUMER, message).id)
+  await inbox.letters.discard({ filter: { ids }, limit: 100 })
+}
+const firstNo = (): string | undefined => store.rows.groups.get(CONSUMER)?.get('first')
+
+it('reading begins behind the swept letters, also when none is left', async () => {
+  await park('one', 'two')
+  await settle('one', 'two')
+  later(120_000)
+  await sweepLetters(store.rows, CONSUMER)
+  expect(firstNo()).toBe('3')
+  await park('three', 'four')
+  await settle('three')
+  later(120_000)
+  await sweepLetters(store.rows, CONSUMER)
+  expect([firstNo(), await parked()]).toEqual(['3', ['four']])
+  await settle('four')
+  later(120_000)
+  await sweepLetters(store.rows, CONSUMER)
+  expect(firstNo()).toBe('5')
+})
+
+it('a letter that is parked behind a settled one during the sweep keeps its row', async () => {
+  await park('one')
+  await settle('one')
+  later(120_000)
+  const { read } = store.rows
+  let meanwhile: Promise<unknown> | undefined
+  store.rows.read = async (group, fields) => {
+    const found = await read(group, fields)
+    // The sweep has seen all letters by now.
+    if (fields.includes('letter:1')) await (meanwhile ??= park('two'))
+    return found
+  }
+  await sweepLetters(store.rows, CONSUMER)
+  store.rows.read = read
+  const letters = await inbox.letters.list({ filter: {}, limit: 10 })
+  expect(letters.map(({ message }) => message)).toEqual(['one', 'two'])
+})
+
+it('a sweep of many letters leaves the process time for others', async () => {
+  const group = new Map(store.rows.groups.get(CONSUMER))
+  const letters = 60_000
+  const head = { ...letterOf(itemOf(CONSUMER, 'm')), state: 'skipped', parkedAt: 0, settledAt: 0 }
+  for (let no = 1; no <= letters; no++) group.set(`letter:${no}`, JSON.stringify({ ...head, id: `m${no}` }))
+  group.set('last', String(letters))
+  store.rows.groups.set(CONSUMER, group)
+  const { read } = store.rows
+  let [last, longest] = [performance.now(), 0]
+  store.rows.read = async (...of) => {
+    longest = Math.max(longest, performance.now() - last)
+    await new Promise((resolve) => setImmediate(resolve))
+    last = performance.now()
+    return read(...of)
+  }
+  await sweepLetters(store.rows, CONSUMER)
+  longest = Math.max(longest, performance.now() - last)
+  expect(longest).toBeLessThan(1_000)
+  store.rows.read = read
+  expect(firstNo()).toBe(String(letters + 1))
+})
+
+it('a process that takes a redrive leaves the sweep for later, which may take longer than the lease', async () => {
+  later(3_600_000)
+  const swept = (): boolean => store.rows.groups.get(CONSUMER)?.has('swept') ?? false
+  const lease = await redriveOf(1, 1)
+  expect([lease.redrive, swept()]).toEqual([1, false])
+  later(20_000)
+  expect([await store.redrives?.claim({ consumer: CONSUMER, leaseMs: 1_000 }), swept()]).toEqual([null, true])
+})
+
 const REDRIVE = { canary: 0, canaryStops: false, rate: 50, pauseAt: 1, prepare: false, force: false, reorder: false }
 
 /** Parks letters of aggregates 0, 1, 2 and so on, and returns their redrive. */

@@ -44,7 +44,8 @@ export async function claim(
     draft.put(redriveField(redrive), { ...row, token, leaseUntil: draft.now + leaseMs } satisfies RedriveRow)
     return { redrive, token: String(token), consumer, rate: row.rate, pauseAt: row.pauseAt }
   })
-  if (isSeen) await sweepConsumer(rows, consumer)
+  // A sweep may take longer than the lease.
+  if (isSeen && !lease) await sweepConsumer(rows, consumer)
   return lease
 }
 

@@ -50,9 +50,10 @@ export class Draft {
   async texts(fields: readonly string[]): Promise<(string | null)[]> {
     const missing = [...new Set(fields)].filter((field) => !this.#read.has(field))
     if (missing.length > 0 || this.now === 0) {
-      const { values, now } = await readInWindows(this.#rows, this.#group, missing)
-      missing.forEach((field, i) => this.#read.set(field, values[i] ?? null))
-      this.now = now
+      for await (const { fields: window, values, now } of windows(this.#rows, this.#group, missing)) {
+        window.forEach((field, i) => this.#read.set(field, values[i] ?? null))
+        this.now = now
+      }
     }
     return fields.map((field) => (this.#set.has(field) ? this.#set.get(field) : this.#read.get(field)) ?? null)
   }
@@ -97,19 +98,21 @@ export async function changing<T>(
 /** Reads fields without a change to follow. */
 export async function reading<T>(rows: Rows, group: string, fields: readonly string[]): Promise<(T | null)[]> {
   if (fields.length === 0) return []
-  const { values } = await readInWindows(rows, group, fields)
-  return values.map((text) => (text === null ? null : (JSON.parse(text) as T)))
+  const found: (T | null)[] = []
+  for await (const { values } of windows(rows, group, fields)) {
+    for (const text of values) found.push(text === null ? null : (JSON.parse(text) as T))
+  }
+  return found
 }
 
-/** A long read would hold up everybody else's commands. */
-async function readInWindows(rows: Rows, group: string, fields: readonly string[]): Promise<RowsRead> {
-  const first = await rows.read(group, fields.slice(0, WINDOW))
-  const values = [...first.values]
-  let { now } = first
-  for (let at = WINDOW; at < fields.length; at += WINDOW) {
-    const next = await rows.read(group, fields.slice(at, at + WINDOW))
-    for (const value of next.values) values.push(value)
-    now = next.now
+/** A long read would hold up the commands of others. Reads once if there are no fields, for the time. */
+async function* windows(
+  rows: Rows,
+  group: string,
+  all: readonly string[],
+): AsyncGenerator<RowsRead & { readonly fields: readonly string[] }> {
+  for (let at = 0; at === 0 || at < all.length; at += WINDOW) {
+    const fields = all.slice(at, at + WINDOW)
+    yield { ...(await rows.read(group, fields)), fields }
   }
-  return { values, now }
 }
