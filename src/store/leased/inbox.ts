@@ -14,7 +14,7 @@ import {
   type HeadRow,
   type TriesRow,
 } from './fields.ts'
-import { addLetter, leasedLetters } from './letters.ts'
+import { addLetters, leasedLetters } from './letters.ts'
 import { HOLD_MS, MessageRecords, type Hold } from './message-records.ts'
 import { consumerNo, namespaceOf } from './registry.ts'
 import { changing, reading, type Draft, type Rows } from './rows.ts'
@@ -96,10 +96,9 @@ export class RowInbox implements LeasedInbox {
       running = withLater(letters, busy)
       const witnessed = positions && running.length === 0 ? await this.#witnessed(consumer, positions.positions) : []
       const write = async (draft: Draft): Promise<void> => {
-        for (const letter of free.filter(({ id }) => !running.includes(id))) {
-          const { lock: _lock, ...written } = letter
-          await addLetter(draft, written)
-        }
+        const written = free.filter(({ id }) => !running.includes(id)).map(({ lock: _lock, ...letter }) => letter)
+        await draft.texts(letters.map(({ id }) => triesField(id)))
+        await addLetters(draft, written)
         for (const { id } of letters.filter((of) => !running.includes(of.id))) await forgetTries(draft, id)
         if (positions) await move(draft, positions.source, witnessed)
       }

@@ -11,6 +11,7 @@ import {
   headField,
   itemField,
   numbers,
+  placeOf,
   redriveField,
   restField,
   SEEN,
@@ -21,7 +22,7 @@ import {
 } from './fields.ts'
 import { headsFrom, headsOf, isOpen, parkedFields, put } from './letters.ts'
 import { changing, reading, type Draft, type Rows } from './rows.ts'
-import { firstOf, placeOf } from './redrive-order.ts'
+import { firstOf } from './redrive-order.ts'
 import { sweepConsumer } from './sweep.ts'
 
 /** The changes of a process that runs a redrive. Its token is the fence: a process that takes over has a higher one. */
@@ -98,7 +99,7 @@ export async function decide(
 ): Promise<boolean> {
   const { redrive, decisions } = params
   const stops = decisions.some(({ outcome }) => outcome === 'failed' || outcome === 'blocked')
-  const byPlace = stops ? await itemsByPlace(rows, consumer, redrive) : new Map<string, Place[]>()
+  const byPlace = stops ? await itemsByPlace(rows, consumer, redrive) : new Map<string, PlacedItem[]>()
   const decided = new Set(decisions.map(({ ord }) => ord))
   return changing(rows, consumer, async (draft) => {
     const row = await held(draft, params)
@@ -113,7 +114,8 @@ export async function decide(
       if (outcome === 'already') await redriven(draft, item)
       if (outcome === 'failed') await fail(draft, item, decision)
       if ((outcome === 'failed' || outcome === 'blocked') && letter?.state === 'parked' && letter.aggregate !== null) {
-        const later = byPlace.get(placeOf(letter))?.filter((of) => of.letter > item.letter && !decided.has(of.ord)) ?? []
+        const later =
+          byPlace.get(placeOf(letter))?.filter((of) => of.letter > item.letter && !decided.has(of.ord)) ?? []
         await draft.texts(later.map((of) => itemField(redrive, of.ord)))
         for (const of of later) {
           const behind = await outcomes.pending(of.ord)
@@ -127,17 +129,17 @@ export async function decide(
   })
 }
 
-interface Place {
+interface PlacedItem {
   readonly ord: number
   readonly letter: number
 }
 
 /** The letters of a redrive by their aggregates. Only the holder adds letters, and their aggregates never change. */
-async function itemsByPlace(rows: Rows, consumer: string, redrive: number): Promise<ReadonlyMap<string, Place[]>> {
+async function itemsByPlace(rows: Rows, consumer: string, redrive: number): Promise<ReadonlyMap<string, PlacedItem[]>> {
   const [row] = await reading<RedriveRow>(rows, consumer, [redriveField(redrive)])
   const letters = await lettersOf(rows, consumer, redrive, row?.items ?? 0)
   const heads = new Map((await headsOf(rows, consumer, letters)).map(({ no, head }) => [no, head]))
-  const byPlace = new Map<string, Place[]>()
+  const byPlace = new Map<string, PlacedItem[]>()
   for (const [i, letter] of letters.entries()) {
     const head = heads.get(letter)
     if (!head || head.aggregate === null) continue
