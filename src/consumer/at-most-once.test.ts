@@ -6,7 +6,7 @@ import { systemClock } from '../platform/clock.ts'
 import { outboxSource } from '../source/outbox.ts'
 import type { MemoryTx } from '../store/memory/database/memory-tx.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
-import type { Inbox } from '../store/inbox.ts'
+import type { Inbox, Tries } from '../store/inbox.ts'
 import type { Outbox } from '../store/outbox.ts'
 import { memoryBroker } from '../testing/source-contract/memory-broker.ts'
 
@@ -100,14 +100,18 @@ async function consumed(
 
 it('a message whose first attempt was counted, and the reply lost, is not taken for one that began', async () => {
   let lost = 0
+  let left = (): Promise<readonly Tries[]> => Promise.resolve([])
   const { ran } = await consumed((inbox) => ({
     trying: async (params) => {
+      left = () => inbox.tries(params)
       const tries = await inbox.trying(params)
       if (lost++ < 2) throw onceError('ONCE_STORE_UNAVAILABLE')
       return tries
     },
   }))
   expect([lost, ran]).toEqual([3, [1]])
+  // The mark is gone with the commit. The count stays until the message can no longer come again.
+  expect(await left()).toMatchObject([{ attempts: 3 }])
 })
 
 it('what another process counted meanwhile does not run', async () => {
