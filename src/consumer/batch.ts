@@ -113,7 +113,10 @@ async function attemptBatch<Tx>(
     const settled = [...taken, ...[...fates].filter(([, { kind }]) => kind === 'duplicate').map(([arrival]) => arrival)]
     const events = await transaction.standing(published.flat())
     await settleRedriven?.(session.session, taken)
-    const tried = taken.filter((arrival) => arrival.tried).map(({ item }) => item.id)
+    const tried = taken.flatMap(({ tried: isTried, mark, item }) => [
+      ...(isTried ? [item.id] : []),
+      ...(mark ? [mark] : []),
+    ])
     const done = { consumer, events, tried, positions: positionsAfter(parts, deliveriesOf(settled)) }
     const ending = await inSpan(span, { kind: 'commit' }, () => session.complete(done))
     if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')

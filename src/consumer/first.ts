@@ -13,6 +13,7 @@ export async function ackFirst<Tx>(
   batch: readonly Arrival[],
 ): Promise<First> {
   const { inbox, settings } = parts
+  if (batch.some(({ failure }) => failure)) return 'run'
   const deliveries = deliveriesOf(batch)
   const positions = source.features.positions ? deliveries.flatMap(({ position }) => position ?? []) : []
   let isFirst = true
@@ -28,15 +29,20 @@ export async function ackFirst<Tx>(
  * The process that counts the first attempt runs the message. The count stays until the message can no longer come
  * again.
  */
-async function countFirst<Tx>({ inbox, settings }: ConsumerParts<Tx>, batch: readonly Arrival[]): Promise<boolean> {
+async function countFirst<Tx>(
+  { core, inbox, settings }: ConsumerParts<Tx>,
+  batch: readonly Arrival[],
+): Promise<boolean> {
   const open = batch.filter(({ counted }) => !counted)
   if (open.length === 0) return true
   const consumer = settings.name
   const items = open.map(({ item }) => item)
   const states = await inbox.look({ consumer, items })
   if (states.some((state) => state === 'duplicate' || state === 'parked')) return false
-  const tries = await inbox.trying({ consumer, ids: items.map(({ id }) => id) })
-  if (tries.some(({ attempts }) => attempts > 1)) return false
-  for (const arrival of open) arrival.counted = true
+  const ids = open.flatMap((arrival) => [arrival.item.id, (arrival.mark ??= core.random.uuid())])
+  const times = new Map((await inbox.trying({ consumer, ids })).map(({ id, attempts }) => [id, attempts]))
+  // A count whose reply was lost is counted again, together with its mark. What is more comes from another attempt.
+  if (open.some(({ item, mark }) => times.get(item.id) !== times.get(mark ?? ''))) return false
+  for (const arrival of open) Object.assign(arrival, { counted: true, attempts: 1 })
   return true
 }

@@ -33,6 +33,7 @@ export async function handle<Tx>(
   const publisher = publisherOf(core, { claim: item, trace: traceOf(arrival), span }, { life: undefined })
   const enclosing = new Enclosing({ id: item.id, route, transaction, publisher, outer: undefined })
   const watched = core.guard?.watch({ route, claim: item }, transaction.session)
+  arrival.began = true
   try {
     await watched?.started
     const run = { attempt: counted ? attempts : attempts + 1, running: core.running }

@@ -74,6 +74,9 @@ export class RedriveExecutor<Tx> {
   /** Runs until there is nothing to do, it is stopped, or the lease is lost. Returns how many letters were decided. */
   async run(): Promise<number> {
     let decided = 0
+    const working = new AbortController()
+    // A handler may take longer than the lease, and so may reading letters and writing their results.
+    const keeping = this.#keepLease(working.signal)
     try {
       while (!this.#signal.aborted && !this.#lost && this.#troubles < REDRIVE_TROUBLES_MAX) {
         const beat = await this.#beat([])
@@ -86,6 +89,9 @@ export class RedriveExecutor<Tx> {
     } finally {
       // Do this while no other process can have applied them.
       await this.#unsure.tell().catch(() => {})
+      // A heartbeat after the release would lease the redrive again.
+      working.abort()
+      await keeping
       if (!this.#lost) await this.#redrives.release(this.#lease).catch(() => {})
     }
     return decided
@@ -160,8 +166,7 @@ export class RedriveExecutor<Tx> {
     return changed
   }
 
-  async #beat(starting: readonly number[]): Promise<RedriveBeat | null> {
-    const ended = this.#ended.splice(0)
+  async #beat(starting: readonly number[], ended = this.#ended.splice(0)): Promise<RedriveBeat | null> {
     try {
       const beat = await this.#redrives.beat({ ...this.#lease, leaseMs: REDRIVE_LEASE_MS, starting, ended })
       if (!beat) this.#lost = true
@@ -218,16 +223,7 @@ export class RedriveExecutor<Tx> {
       this.#ended.push(...ords)
       return 0
     }
-    // A handler may take longer than the lease.
-    const working = new AbortController()
-    void this.#keepLease(working.signal)
-    let fates: Fates
-    try {
-      fates = await this.#process(batch)
-    } finally {
-      working.abort()
-    }
-    const { total: messages, applied } = await this.#judge(fates)
+    const { total: messages, applied } = await this.#judge(await this.#process(batch))
     this.#parts.core.settings.observe({ kind: 'consumed', consumer: this.#lease.consumer, messages, applied })
     return messages
   }
@@ -239,7 +235,8 @@ export class RedriveExecutor<Tx> {
       await sleep(this.#parts.core.clock, REDRIVE_LEASE_MS / 3, working)
       if (this.#signal.aborted) until = Math.min(until, this.#now + this.#parts.settings.deadlineMs)
       if (working.aborted || this.#lost || this.#now >= until) return
-      await this.#beat([]).catch(() => {})
+      // Ends are told in order with starts.
+      await this.#beat([], []).catch(() => {})
     }
   }
 

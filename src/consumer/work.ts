@@ -117,10 +117,13 @@ async function counted<Tx>(
       held.add(arrival)
     }
   }
-  const now = open.filter((arrival) => !held.has(arrival))
-  for (const tries of await inbox.trying({ consumer, ids: now.map(({ item }) => item.id) })) {
-    const arrival = now.find(({ item }) => item.id === tries.id)
-    if (arrival) Object.assign(arrival, { tried: true, counted: true, attempts: tries.attempts })
+  const now = new Map(open.filter((arrival) => !held.has(arrival)).map((arrival) => [arrival.item.id, arrival]))
+  // Before the call: the count may be written and its reply lost. A second count would cost an attempt that never ran.
+  for (const arrival of now.values()) {
+    Object.assign(arrival, { tried: true, counted: true, attempts: arrival.attempts + 1 })
+  }
+  for (const { id, attempts } of await inbox.trying({ consumer, ids: [...now.keys()] })) {
+    Object.assign(now.get(id) ?? {}, { attempts })
   }
   return arrivals.filter((arrival) => !held.has(arrival))
 }
@@ -136,7 +139,8 @@ export async function uncount<Tx>(
   const counted = arrivals.filter((arrival) => arrival.counted)
   if (counted.length === 0) return
   for (const arrival of counted) arrival.counted = false
-  await inbox.untry({ consumer: settings.name, ids: counted.map(({ item }) => item.id) }).catch((error: unknown) => {
+  const ids = counted.flatMap(({ item, mark }) => (mark === null ? item.id : [item.id, mark]))
+  await inbox.untry({ consumer: settings.name, ids }).catch((error: unknown) => {
     core.settings.observe({ kind: 'troubled', task: 'consumer', error })
   })
 }
@@ -155,6 +159,8 @@ function waitingBehind(
 
 async function attempt<Tx>(parts: ConsumerParts<Tx>, arrivals: readonly Arrival[]): Promise<Fates> {
   if (arrivals.length === 0) return new Map()
+  const failure = arrivals[0]?.failure
+  if (failure) return new Map(arrivals.map((arrival) => [arrival, { kind: 'failed', error: failure.error }]))
   if (parts.settings.leaseMs === null) return processBatch(parts, arrivals)
   const fates: Fates = new Map()
   for (const arrival of arrivals) fates.set(arrival, await processLeased(parts, arrival))
@@ -168,7 +174,13 @@ async function judge<Tx>(
   park: Map<Arrival, Why>,
   fates: Fates,
 ): Promise<void> {
-  if (fate.kind === 'failed') return failed(parts, arrival, fate.error, park, fates)
+  const { delivery, onFailure } = parts.settings
+  const isOver = delivery === 'at-most-once' && onFailure !== 'block' && arrival.began
+  if (fate.kind === 'failed' || (fate.kind === 'troubled' && isOver)) {
+    // Set before the store is asked: if it is in trouble now, the message still does not run again.
+    if (isOver) arrival.failure = { error: fate.error }
+    return failed(parts, arrival, fate.error, park, fates)
+  }
   if (fate.kind === 'behind') {
     park.set(arrival, { reason: 'behind', error: new Behind('an earlier message of its aggregate is parked') })
     return
@@ -195,6 +207,7 @@ async function failed<Tx>(
   arrival.attempts = tries?.attempts ?? arrival.attempts + 1
   arrival.tried = true
   arrival.counted = false
+  arrival.mark = null
   const spent = tries ? isSpent(settings, tries) : arrival.attempts >= settings.attempts
   const last = isFinal(error) || spent || delivery === 'at-most-once'
   if (last && onFailure !== 'block') park.set(arrival, { reason: isFinal(error) ? 'refused' : 'failed', error })

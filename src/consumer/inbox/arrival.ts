@@ -44,6 +44,12 @@ export class Arrival {
   tried = false
   /** This attempt was counted before it began. */
   counted = false
+  /** With 'at-most-once': counted together with the attempt, so that this process recognises its own count. */
+  mark: string | null = null
+  /** Its handler was called. */
+  began = false
+  /** With 'at-most-once': it failed after it began, and only its letter is missing. */
+  failure: { readonly error: unknown } | null = null
   /** It may have crashed a process, so it runs only with other suspects, one such batch at a time. */
   suspect = false
   /** It made a batch fail, or was running at more than one crash, so it runs alone. */

@@ -47,6 +47,13 @@ export type HeadRow = Omit<StoredLetter, Rest | 'blocks' | 'seq' | 'consumer'> &
 /** The larger parts of a letter, which are read only to show or run it. */
 export type RestRow = Pick<StoredLetter, Rest>
 
+/** The aggregate that a letter belongs to. */
+export type Place = Pick<HeadRow, 'source' | 'aggregate'>
+
+export function placeOf({ source, aggregate }: Place): string {
+  return JSON.stringify([source, aggregate])
+}
+
 export interface TriesRow {
   readonly attempts: number
   readonly unfinished: number

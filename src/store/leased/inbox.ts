@@ -14,7 +14,7 @@ import {
   type HeadRow,
   type TriesRow,
 } from './fields.ts'
-import { addLetter, leasedLetters } from './letters.ts'
+import { addLetters, leasedLetters } from './letters.ts'
 import { HOLD_MS, MessageRecords, type Hold } from './message-records.ts'
 import { consumerNo, namespaceOf } from './registry.ts'
 import { changing, reading, type Draft, type Rows } from './rows.ts'
@@ -96,14 +96,13 @@ export class RowInbox implements LeasedInbox {
       running = withLater(letters, busy)
       const witnessed = positions && running.length === 0 ? await this.#witnessed(consumer, positions.positions) : []
       const write = async (draft: Draft): Promise<void> => {
-        for (const letter of free.filter(({ id }) => !running.includes(id))) {
-          const { lock: _lock, ...written } = letter
-          await addLetter(draft, written)
-        }
+        const written = free.filter(({ id }) => !running.includes(id)).map(({ lock: _lock, ...letter }) => letter)
+        await draft.texts(letters.map(({ id }) => triesField(id)))
+        await addLetters(draft, written)
         for (const { id } of letters.filter((of) => !running.includes(of.id))) await forgetTries(draft, id)
         if (positions) await move(draft, positions.source, witnessed)
       }
-      await changing(this.#rows, consumer, write, notAfter)
+      await changing(this.#rows, consumer, write, { notAfter })
     })
     return running
   }
@@ -201,13 +200,14 @@ export class RowInbox implements LeasedInbox {
     return positions.filter((_, i) => known[i])
   }
 
+  /** A failover may lose tries: then a message gets more of them. A try that is refused must not be written. */
   #changeTries(
     consumer: string,
     ids: readonly string[],
     next: (id: string, known: TriesRow | null, at: number) => TriesRow | null,
   ): Promise<Tries[]> {
     if (ids.length === 0) return Promise.resolve([])
-    return changing(this.#rows, consumer, async (draft) => {
+    const work = async (draft: Draft): Promise<Tries[]> => {
       const all: Tries[] = []
       const known = await draft.all<TriesRow>(ids.map(triesField))
       for (const [i, id] of ids.entries()) {
@@ -216,7 +216,8 @@ export class RowInbox implements LeasedInbox {
         if (row) all.push(triesOf(id, row))
       }
       return all
-    })
+    }
+    return changing(this.#rows, consumer, work, { mayBeLost: true })
   }
 }
 

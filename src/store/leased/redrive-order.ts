@@ -1,8 +1,5 @@
+import { placeOf } from './fields.ts'
 import type { Numbered } from './letters.ts'
-
-export function placeOf({ source, aggregate }: Numbered['head']): string {
-  return JSON.stringify([source, aggregate])
-}
 
 /** The number of the first letter of each aggregate. Letters without an aggregate block no other letter. */
 export function firstOf(letters: readonly Numbered[]): ReadonlyMap<string, number> {

@@ -11,6 +11,7 @@ import {
   headField,
   itemField,
   numbers,
+  placeOf,
   redriveField,
   restField,
   SEEN,
@@ -19,9 +20,9 @@ import {
   type RedriveRow,
   type RestRow,
 } from './fields.ts'
-import { headsFrom, isOpen, put, sameAggregate } from './letters.ts'
+import { headsFrom, headsOf, isOpen, parkedFields, put } from './letters.ts'
 import { changing, reading, type Draft, type Rows } from './rows.ts'
-import { firstOf, placeOf } from './redrive-order.ts'
+import { firstOf } from './redrive-order.ts'
 import { sweepConsumer } from './sweep.ts'
 
 /** The changes of a process that runs a redrive. Its token is the fence: a process that takes over has a higher one. */
@@ -44,25 +45,30 @@ export async function claim(
     draft.put(redriveField(redrive), { ...row, token, leaseUntil: draft.now + leaseMs } satisfies RedriveRow)
     return { redrive, token: String(token), consumer, rate: row.rate, pauseAt: row.pauseAt }
   })
-  if (isSeen) await sweepConsumer(rows, consumer)
+  // A sweep may take longer than the lease.
+  if (isSeen && !lease) await sweepConsumer(rows, consumer)
   return lease
 }
 
 export function beat(rows: Rows, consumer: string, params: BeatRedriveParams): Promise<RedriveBeat | null> {
   const { redrive, leaseMs, starting, ended } = params
-  return changing(rows, consumer, async (draft) => {
+  const begun = new Set(starting)
+  const work = async (draft: Draft): Promise<RedriveBeat | null> => {
     const row = await held(draft, params)
     if (!row) return null
     draft.put(redriveField(redrive), { ...row, leaseUntil: draft.now + leaseMs } satisfies RedriveRow)
-    for (const ord of new Set([...starting, ...ended])) {
-      const item = await draft.get<ItemRow>(itemField(redrive, ord))
+    const ords = [...new Set([...starting, ...ended])]
+    const items = await draft.all<ItemRow>(ords.map((ord) => itemField(redrive, ord)))
+    for (const [i, ord] of ords.entries()) {
+      const item = items[i]
       if (!item) continue
-      const starts = starting.includes(ord) ? item.starts + 1 : 0
-      draft.put(itemField(redrive, ord), { ...item, starts } satisfies ItemRow)
+      draft.put(itemField(redrive, ord), { ...item, starts: begun.has(ord) ? item.starts + 1 : 0 } satisfies ItemRow)
     }
     const { state, round, rate, canary, canaryStops, decided, failed } = row
     return { state, round, rate, canary, canaryStops, canaryDecided: decided, canaryFailed: failed }
-  })
+  }
+  // A start that is refused must not be written: it would count as a crash of a letter that did not run.
+  return changing(rows, consumer, work, { mayBeLost: true })
 }
 
 /** After the effect: the letters are redriven, even if they were discarded meanwhile. */
@@ -93,13 +99,13 @@ export async function decide(
 ): Promise<boolean> {
   const { redrive, decisions } = params
   const stops = decisions.some(({ outcome }) => outcome === 'failed' || outcome === 'blocked')
-  const heads = stops ? await headsFrom(rows, consumer) : []
-  const byNo = new Map(heads.map(({ no, head }) => [no, head]))
+  const byPlace = stops ? await itemsByPlace(rows, consumer, redrive) : new Map<string, PlacedItem[]>()
+  const decided = new Set(decisions.map(({ ord }) => ord))
   return changing(rows, consumer, async (draft) => {
     const row = await held(draft, params)
     if (!row) return false
     const outcomes = new Outcomes(draft, redrive, row)
-    const decided = new Set(decisions.map(({ ord }) => ord))
+    await readAhead(draft, redrive, decisions)
     for (const decision of decisions) {
       const { ord, outcome } = decision
       const item = await outcomes.pending(ord)
@@ -108,11 +114,12 @@ export async function decide(
       if (outcome === 'already') await redriven(draft, item)
       if (outcome === 'failed') await fail(draft, item, decision)
       if ((outcome === 'failed' || outcome === 'blocked') && letter?.state === 'parked' && letter.aggregate !== null) {
-        for (const other of numbers(1, row.items)) {
-          if (decided.has(other)) continue
-          const behind = await outcomes.pending(other)
-          const head = behind && byNo.get(behind.letter)
-          if (head && behind.letter > item.letter && sameAggregate(letter, head)) outcomes.set(other, behind, 'blocked')
+        const later =
+          byPlace.get(placeOf(letter))?.filter((of) => of.letter > item.letter && !decided.has(of.ord)) ?? []
+        await draft.texts(later.map((of) => itemField(redrive, of.ord)))
+        for (const of of later) {
+          const behind = await outcomes.pending(of.ord)
+          if (behind) outcomes.set(of.ord, behind, 'blocked')
         }
       }
       outcomes.set(ord, item, outcome)
@@ -122,19 +129,57 @@ export async function decide(
   })
 }
 
+interface PlacedItem {
+  readonly ord: number
+  readonly letter: number
+}
+
+/** The letters of a redrive by their aggregates. Only the holder adds letters, and their aggregates never change. */
+async function itemsByPlace(rows: Rows, consumer: string, redrive: number): Promise<ReadonlyMap<string, PlacedItem[]>> {
+  const [row] = await reading<RedriveRow>(rows, consumer, [redriveField(redrive)])
+  const letters = await lettersOf(rows, consumer, redrive, row?.items ?? 0)
+  const heads = new Map((await headsOf(rows, consumer, letters)).map(({ no, head }) => [no, head]))
+  const byPlace = new Map<string, PlacedItem[]>()
+  for (const [i, letter] of letters.entries()) {
+    const head = heads.get(letter)
+    if (!head || head.aggregate === null) continue
+    const place = placeOf(head)
+    const known = byPlace.get(place)
+    if (known) known.push({ ord: i + 1, letter })
+    else byPlace.set(place, [{ ord: i + 1, letter }])
+  }
+  return byPlace
+}
+
+/** The numbers of a redrive's letters, in its order. */
+async function lettersOf(rows: Rows, consumer: string, redrive: number, items: number): Promise<number[]> {
+  const fields = numbers(1, items).map((ord) => itemField(redrive, ord))
+  return (await reading<ItemRow>(rows, consumer, fields)).map((item) => item?.letter ?? 0)
+}
+
+/** Reads what the decisions need, in a few round trips instead of some for each. */
+async function readAhead(draft: Draft, redrive: number, decisions: readonly RedriveDecision[]): Promise<void> {
+  const items = await draft.all<ItemRow>(decisions.map(({ ord }) => itemField(redrive, ord)))
+  const letters = items.flatMap((item) => item?.letter ?? [])
+  const failed = items.flatMap((item, i) => (item && decisions[i]?.outcome === 'failed' ? restField(item.letter) : []))
+  await draft.texts([...letters.map(headField), ...failed])
+  await draft.texts(parkedFields(await draft.all<HeadRow>(letters.map(headField))))
+}
+
 /** Adds the letters that were parked behind those of this redrive since its creation. */
 export async function extend(rows: Rows, consumer: string, params: RedriveHeld): Promise<number> {
   const { redrive } = params
   const [row] = await reading<RedriveRow>(rows, consumer, [redriveField(redrive)])
   if (!row || row.copied) return 0
-  const fields = numbers(1, row.items).map((ord) => itemField(redrive, ord))
-  const taken = new Set((await reading<ItemRow>(rows, consumer, fields)).flatMap((item) => item?.letter ?? []))
+  const taken = new Set(await lettersOf(rows, consumer, redrive, row.items))
   const all = await headsFrom(rows, consumer)
-  const own = all.filter(({ no }) => taken.has(no))
-  const parked = all.filter(({ no, head }) => {
-    const before = head.state === 'parked' ? own.filter((of) => sameAggregate(of.head, head)) : []
-    return before.length > 0 && before.every((of) => !isOpen(of.head) && of.no < no)
-  })
+  /** The last own letter of each aggregate. Infinity: one of them is still open. */
+  const lastOwn = new Map<string, number>()
+  for (const { no, head } of all) {
+    if (head.aggregate === null || !taken.has(no)) continue
+    lastOwn.set(placeOf(head), isOpen(head) ? Infinity : Math.max(no, lastOwn.get(placeOf(head)) ?? 0))
+  }
+  const parked = all.filter(({ no, head }) => head.state === 'parked' && (lastOwn.get(placeOf(head)) ?? Infinity) < no)
   const failed = firstOf(parked.filter(({ head }) => head.reason !== 'behind'))
   const found = parked.filter(({ no, head }) => no < (failed.get(placeOf(head)) ?? Infinity))
   if (found.length === 0) return 0

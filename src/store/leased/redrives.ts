@@ -20,6 +20,7 @@ import {
   copyField,
   itemField,
   numbers,
+  placeOf,
   redriveConsumer,
   redriveField,
   REDRIVES_MADE,
@@ -31,8 +32,8 @@ import {
 } from './fields.ts'
 import { readAudit, writeAudit } from './audit.ts'
 import type { RowInbox } from './inbox.ts'
-import { addLetter, headsFrom, headsOf, isMeant, isOpen, stored, type Numbered } from './letters.ts'
-import { firstOf, placeOf } from './redrive-order.ts'
+import { addLetters, headsFrom, headsOf, isOpen, meantBy, stored, type Numbered } from './letters.ts'
+import { firstOf } from './redrive-order.ts'
 import { beat, claim, decide, extend, release, settle } from './redrive-run.ts'
 import { consumerNo, consumersOf } from './registry.ts'
 import { changing, reading, type Draft, type Rows } from './rows.ts'
@@ -98,7 +99,8 @@ interface Frozen {
 
 /** The matching letters, and the letters that were parked behind them, in order. */
 function freeze(all: readonly Numbered[], filter: LetterFilter): Frozen[] {
-  const matching = new Set(all.filter(({ head }) => isOpen(head) && isMeant(head, filter)))
+  const isMeant = meantBy(filter)
+  const matching = new Set(all.filter(({ head }) => isOpen(head) && isMeant(head)))
   const heads = firstOf([...matching].filter(({ head }) => head.state === 'parked'))
   const isBehind = ({ no, head }: Numbered): boolean =>
     head.state === 'parked' && head.reason === 'behind' && (heads.get(placeOf(head)) ?? Infinity) < no
@@ -333,14 +335,8 @@ async function importAll(rows: Rows, inbox: RowInbox, letters: readonly Imported
     await consumerNo(rows, consumer)
     const own = letters.filter((letter) => letter.consumer === consumer)
     await inbox.underHolds(consumer, own, async (free, busy, notAfter) => {
-      const write = async (draft: Draft): Promise<number> => {
-        let imported = 0
-        for (const { lock: _lock, consumer: _consumer, ...letter } of free) {
-          if (await addLetter(draft, letter)) imported++
-        }
-        return imported
-      }
-      total.imported += await changing(rows, consumer, write, notAfter)
+      const written = free.map(({ lock: _lock, consumer: _consumer, ...letter }) => letter)
+      total.imported += await changing(rows, consumer, (draft) => addLetters(draft, written), { notAfter })
       total.applied += own.length - free.length - busy.length
       total.busy.push(...busy)
     })

@@ -23,7 +23,11 @@ export interface RowsChange {
   readonly set: ReadonlyMap<string, string | null>
   /** Milliseconds since 1970, by the server's clock. */
   readonly notAfter?: number | undefined
+  /** A failover may lose the change, so it waits for no replica. Otherwise an error may follow a write that was made. */
+  readonly mayBeLost?: boolean | undefined
 }
+
+type ChangeOptions = Pick<RowsChange, 'notAfter' | 'mayBeLost'>
 
 const TRIES_MAX = 200
 const PAUSE_MS_MAX = 20
@@ -46,9 +50,10 @@ export class Draft {
   async texts(fields: readonly string[]): Promise<(string | null)[]> {
     const missing = [...new Set(fields)].filter((field) => !this.#read.has(field))
     if (missing.length > 0 || this.now === 0) {
-      const { values, now } = await this.#rows.read(this.#group, missing)
-      missing.forEach((field, i) => this.#read.set(field, values[i] ?? null))
-      this.now = now
+      for await (const { fields: window, values, now } of windows(this.#rows, this.#group, missing)) {
+        window.forEach((field, i) => this.#read.set(field, values[i] ?? null))
+        this.now = now
+      }
     }
     return fields.map((field) => (this.#set.has(field) ? this.#set.get(field) : this.#read.get(field)) ?? null)
   }
@@ -66,9 +71,9 @@ export class Draft {
     this.#set.set(field, value === null ? null : JSON.stringify(value))
   }
 
-  async written(notAfter: number | undefined): Promise<boolean> {
+  async written(options: ChangeOptions): Promise<boolean> {
     if (this.#set.size === 0) return true
-    return this.#rows.write(this.#group, { expected: this.#read, set: this.#set, notAfter })
+    return this.#rows.write(this.#group, { expected: this.#read, set: this.#set, ...options })
   }
 }
 
@@ -77,13 +82,14 @@ export async function changing<T>(
   rows: Rows,
   group: string,
   work: (draft: Draft) => Promise<T>,
-  notAfter?: number,
+  options: ChangeOptions = {},
 ): Promise<T> {
+  const { notAfter } = options
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const draft = new Draft(rows, group)
     const made = await work(draft)
     if (notAfter !== undefined && draft.now > notAfter) break
-    if (await draft.written(notAfter)) return made
+    if (await draft.written(options)) return made
     await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(PAUSE_MS_MAX, tries)))
   }
   throw onceError('ONCE_CONFLICT', { detail: 'The rows of a consumer changed each time they were read' })
@@ -91,10 +97,22 @@ export async function changing<T>(
 
 /** Reads fields without a change to follow. */
 export async function reading<T>(rows: Rows, group: string, fields: readonly string[]): Promise<(T | null)[]> {
+  if (fields.length === 0) return []
   const found: (T | null)[] = []
-  for (let at = 0; at < fields.length; at += WINDOW) {
-    const { values } = await rows.read(group, fields.slice(at, at + WINDOW))
+  for await (const { values } of windows(rows, group, fields)) {
     for (const text of values) found.push(text === null ? null : (JSON.parse(text) as T))
   }
   return found
+}
+
+/** A long read would hold up the commands of others. Reads once if there are no fields, for the time. */
+async function* windows(
+  rows: Rows,
+  group: string,
+  all: readonly string[],
+): AsyncGenerator<RowsRead & { readonly fields: readonly string[] }> {
+  for (let at = 0; at === 0 || at < all.length; at += WINDOW) {
+    const fields = all.slice(at, at + WINDOW)
+    yield { ...(await rows.read(group, fields)), fields }
+  }
 }

@@ -6,6 +6,7 @@ import {
   headField,
   idField,
   itemField,
+  LAST,
   numbers,
   redriveConsumer,
   redriveField,
@@ -17,8 +18,8 @@ import {
   type HeadRow,
   type RedriveRow,
 } from './fields.ts'
-import { headsFrom, sameAggregate } from './letters.ts'
-import { changing, reading, type Rows } from './rows.ts'
+import { headsOf, parkedFields } from './letters.ts'
+import { changing, reading, type Draft, type Rows } from './rows.ts'
 
 const SWEEP_EVERY_MS = 3_600_000
 const PAGE = 100
@@ -40,37 +41,51 @@ export async function sweepLetters(rows: Rows, consumer: string): Promise<void> 
   const [row] = await reading<ConsumerRow>(rows, consumer, [CONSUMER])
   const { now } = await rows.read(consumer, [])
   if (!row) return
-  const heads = await headsFrom(rows, consumer)
-  const parked = heads.flatMap(({ head }) => (head.state === 'parked' ? head : []))
-  // The parked letters behind an unapplied one need its row.
-  const isOld = ({ state, settledAt, parkedAt, ...head }: HeadRow): boolean =>
-    state !== 'parked' &&
-    (settledAt ?? parkedAt) < now - row.lettersForMs &&
-    (state === 'redriven' || !parked.some((other) => sameAggregate(other, head)))
-  const old = heads.filter(({ head }) => isOld(head))
+  const isOld = ({ state, settledAt, parkedAt }: HeadRow): boolean =>
+    state !== 'parked' && (settledAt ?? parkedAt) < now - row.lettersForMs
+  const [first, last] = await reading<number>(rows, consumer, [FIRST, LAST])
+  const heads = await headsOf(rows, consumer, numbers(first ?? 1, last ?? 0))
+  const old = heads.filter(({ head }) => isOld(head)).map(({ no }) => no)
+  const gone = new Set<number>()
   for (let at = 0; at < old.length; at += PAGE) {
-    await changing(rows, consumer, async (draft) => {
-      const page = old.slice(at, at + PAGE)
-      const current = await draft.all<HeadRow>(page.map(({ no }) => headField(no)))
-      for (const [i, { no }] of page.entries()) {
-        const head = current[i]
-        if (!head || !isOld(head)) continue
-        for (const field of [headField(no), restField(no), idField(head.id)]) draft.put(field, null)
-      }
-    })
+    const page = old.slice(at, at + PAGE)
+    for (const no of await changing(rows, consumer, (draft) => removeSome(draft, page, isOld))) gone.add(no)
   }
-  const [first] = heads.filter((of) => !old.includes(of))
-  if (!first || first === heads[0]) return
+  const next = heads.find(({ no }) => !gone.has(no))?.no ?? (last ?? 0) + 1
+  if (next === (first ?? 1)) return
   await changing(rows, consumer, async (draft) => {
-    if (((await draft.get<number>(FIRST)) ?? 1) < first.no) draft.put(FIRST, first.no)
+    if (((await draft.get<number>(FIRST)) ?? 1) < next) draft.put(FIRST, next)
   })
+}
+
+/** Returns the numbers that are gone. */
+async function removeSome(draft: Draft, page: readonly number[], isOld: (head: HeadRow) => boolean): Promise<number[]> {
+  const heads = await draft.all<HeadRow>(page.map(headField))
+  await draft.texts(parkedFields(heads))
+  const gone: number[] = []
+  for (const [i, no] of page.entries()) {
+    const head = heads[i]
+    if (head && (!isOld(head) || (await isNeeded(draft, head)))) continue
+    gone.push(no)
+    if (head) for (const field of [headField(no), restField(no), idField(head.id)]) draft.put(field, null)
+  }
+  return gone
+}
+
+/** The parked letters behind an unapplied one need its row. */
+async function isNeeded(draft: Draft, head: HeadRow): Promise<boolean> {
+  if (head.state === 'redriven') return false
+  const [parked] = await draft.all<number>(parkedFields([head]))
+  return (parked ?? 0) > 0
 }
 
 async function sweepRedrives(rows: Rows, consumer: string): Promise<void> {
   const [made] = await reading<number>(rows, REGISTRY, [REDRIVES_MADE])
   const all = numbers(1, made ?? 0)
   const owners = await reading<string>(rows, REGISTRY, all.map(redriveConsumer))
-  for (const redrive of all.filter((_, i) => owners[i] === consumer)) {
+  const own = all.filter((_, i) => owners[i] === consumer)
+  const kept = await reading<RedriveRow>(rows, consumer, own.map(redriveField))
+  for (const redrive of own.filter((_, i) => typeof kept[i]?.endedAt === 'number')) {
     await changing(rows, consumer, async (draft) => {
       const row = await draft.get<RedriveRow>(redriveField(redrive))
       if (!row || row.endedAt === null || row.endedAt > draft.now - REDRIVE_KEPT_MS) return

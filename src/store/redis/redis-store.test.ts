@@ -5,6 +5,7 @@ import { openRedis, REDIS_CLIENTS, type OpenRedis } from '../../../test/support/
 import { redisStore } from '../../entry/redis-store.ts'
 import { effectivelyOnce, inProcessSink } from '../../index.ts'
 import { answerOf, claimOf, finishOne, isLater, leaseOf, newKey, pass, winLease } from '../../testing/contract/make.ts'
+import { itemOf, letterOf } from '../../testing/contract/inbox-make.ts'
 import { storeContract } from '../../testing/contract/store-contract.ts'
 import { ASKED_OF_LEASES as ASKED } from '../../../test/redis/asked.ts'
 
@@ -128,6 +129,37 @@ describe.skipIf(!url)('the Redis store', () => {
       { attempts: 1 },
       { attempts: 1 },
     ])
+  })
+
+  test('tries wait for no replica: a count that is written and then refused would be written again', async () => {
+    const of = { consumer: newKey(), ids: ['a'] }
+    const { inbox } = redisStore(redis, { replicas: 1 })
+    expect(await inbox?.trying(of)).toMatchObject([{ attempts: 1, unfinished: 0 }])
+    await inbox?.untry(of)
+    expect(await inbox?.tries(of)).toEqual([])
+    const failure = { id: 'a', counted: false, error: 'no', fingerprint: 'f' }
+    expect(await inbox?.failed({ ...of, failures: [failure] })).toMatchObject([{ attempts: 1 }])
+    await inbox?.applied?.(of)
+    expect(await inbox?.tries(of)).toEqual([])
+    // Letters and positions do wait.
+    const positions = [{ partition: 'p', next: '1' }]
+    const passed = inbox?.pass({ ...of, source: 's', positions })
+    await expect(passed).rejects.toMatchObject({ code: 'ONCE_STORE_UNAVAILABLE' })
+  })
+
+  test('the starts of a redriven letter wait for no replica, either', async () => {
+    const consumer = newKey()
+    const { inbox, redrives } = redisStore(redis)
+    const times = { inboxForMs: 1e9, rememberForMs: 1e9, lettersForMs: 1e9 }
+    await inbox?.open({ consumer, ...times })
+    await inbox?.park({ consumer, letters: [letterOf(itemOf(consumer, 'a'))], positions: null, deadlineMs: 1_000 })
+    const pace = { canary: 0, canaryStops: false, rate: 50, pauseAt: 1, prepare: false, force: false, reorder: false }
+    await redrives?.create({ filter: { consumer }, by: 'ada', why: 'mended', asked: '{}', ...pace })
+    const lease = await redrives?.claim({ consumer, leaseMs: 60_000 })
+    const params = { ...lease!, leaseMs: 60_000, starting: [1], ended: [] }
+    expect(await redisStore(redis, { replicas: 1 }).redrives?.beat(params)).toMatchObject({ state: 'running' })
+    const page = { redrive: params.redrive, outcomes: ['pending'] as const, after: 0, limit: 1 }
+    expect(await redrives?.items(page)).toMatchObject([{ starts: 1 }])
   })
 
   test.each([2, 3] as const)('a client that gives bytes instead of text, RESP %d', async (RESP) => {

@@ -48,10 +48,10 @@ export function redisRows(redis: Transitions): Rows {
       const [now, values] = reply as [string, (string | null)[]]
       return { values: fields.map((_, i) => values[i] ?? null), now: Number(now) }
     },
-    async write(group, { expected, set, notAfter }) {
+    async write(group, { expected, set, notAfter, mayBeLost = false }) {
       const args = [redis.parts.random.uuid(), notAfter === undefined ? '' : String(notAfter), String(expected.size)]
       for (const [field, value] of [...expected, ...set]) args.push(field, value === null ? '0' : '1', value ?? '')
-      return Number(await run(group, { script: WRITE, args, replicated: true })) === 1
+      return Number(await run(group, { script: WRITE, args, replicated: !mayBeLost })) === 1
     },
   }
 }
