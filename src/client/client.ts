@@ -37,6 +37,20 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
   }
   const swap = (name: string, from: string, to: string | null): Promise<boolean> =>
     stored(() => storage.swap(name, from, to))
+  /**
+   * The caller of a change that fails is told that nothing was sent. If the storage makes the change all the same, or
+   * later, no resume may send the call.
+   */
+  async function undone<T>(change: () => Promise<T>, name: string, from: string, to: string | null): Promise<T> {
+    let changing: Promise<T> | undefined
+    try {
+      return await stored(() => (changing = change()))
+    } catch (error) {
+      const undo = (): Promise<boolean> => storage.swap(name, from, to)
+      changing?.then(undo, undo).catch(() => {})
+      throw error
+    }
+  }
 
   async function list(): Promise<Kept[]> {
     const all: Kept[] = []
@@ -63,13 +77,7 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
     const { name, hash } = call
     for (;;) {
       const mine = keep(call)
-      let adding: Promise<string> | undefined
-      const text = await stored(() => (adding = storage.add(name, mine.text))).catch((error: unknown) => {
-        // Its caller is told that nothing was sent. If it is stored all the same, or later, no resume may send it.
-        const remove = (): Promise<boolean> => storage.swap(name, mine.text, null)
-        adding?.then(remove, remove).catch(() => {})
-        throw error
-      })
+      const text = await undone(() => storage.add(name, mine.text), name, mine.text, null)
       if (text === mine.text) return [mine, false]
       const found = read(text)
       const { state, key, since } = found.call
@@ -83,7 +91,8 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
         // a pending call changes, so that its other sender cannot forget it.
         next = keep(state === 'refused' ? { ...call, key, since } : { ...found.call, nonce: call.nonce })
       }
-      if (await swap(name, text, next.text)) return [next, next !== mine]
+      const isMine = await undone(() => storage.swap(name, text, next.text), name, next.text, text)
+      if (isMine) return [next, next !== mine]
     }
   }
 
