@@ -39,6 +39,8 @@ interface Origin {
   readonly breaker: Breaker
   /** What its policy says. */
   memoryMs?: Promise<number | undefined>
+  /** How long the server remembers a key, as far as the client could read. */
+  readMs: number
   /** A deployment may shorten the retention, so then the policy is read again. */
   until: number
 }
@@ -60,8 +62,7 @@ export function retriesOf(
   /** An answer can be repeated only while the server remembers the key. Later, a retry could run a second time. */
   async function pastRetention(call: StoredCall, origin: Origin, how: Limits): Promise<Ending | undefined> {
     // A clock that was set back tells nothing about the age, so its step counts as age.
-    const ageMs = Math.abs(timeOfDay() - call.since)
-    let ms = settings.retentionMs
+    const ageMs = (): number => Math.abs(timeOfDay() - call.since)
     try {
       if (settings.policy) {
         if (clock.now() >= origin.until) {
@@ -70,13 +71,13 @@ export function retriesOf(
             memoryMsIn(await fetch(origin.name + POLICY_PATH, { signal })),
           )
         }
-        ms = (await withinTime(how, async () => origin.memoryMs)) ?? ms
+        origin.readMs = (await withinTime(how, async () => origin.memoryMs)) ?? settings.retentionMs
       }
     } catch (cause) {
       origin.until = 0
-      if (ageMs > POLICY_FRESH_MS) return leftOpen(call, true, 'its policy cannot be read', { cause })
+      if (ageMs() > POLICY_FRESH_MS) return leftOpen(call, true, 'its policy cannot be read', { cause })
     }
-    if (ageMs + timeoutMs < ms) return undefined
+    if (ageMs() + timeoutMs < origin.readMs) return undefined
     const message = 'the key may be forgotten'
     return { state: 'stopped', error: new CallError('ONCE_GONE', 410, message, { call }) }
   }
@@ -104,6 +105,7 @@ export function retriesOf(
     const name = new URL(call.url).origin
     const origin = origins.get(name) ?? {
       name,
+      readMs: settings.retentionMs,
       until: 0,
       breaker: breakerOf(clock, settings.failures, settings.restMs),
     }
