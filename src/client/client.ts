@@ -84,7 +84,7 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
       const isEqual = found.call.hash === hash
       let next = mine
       if (!isForgotten(found.call) && (isEqual || state !== 'refused')) {
-        if (!isEqual) throw notSent('ONCE_MISMATCH', 422, 'the name has another request', { call })
+        if (!isEqual) throw notSent('ONCE_MISMATCH', 422, 'the name has another request', found)
         if (state === 'stopped') throw stopped(found.call)
         if (state === 'done') return [found, true]
         // A refused answer was not stored, so the same key may run. A late first attempt meets its own key. The text of
@@ -132,8 +132,7 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
       const key = given.key ?? headers.get(header) ?? settings.key?.() ?? random.uuid()
       const { name = key } = given
       if (!KEY.test(key) || !name) throw invalid('key must be 1 to 255 ASCII characters, and name 1 or more')
-      const withinMs = time(given, 'deadline', settings.deadlineMs)
-      const run: Run = { withinMs, signal, headers: [...headers].filter(([own]) => own !== 'content-type'), extra }
+      const endsAt = clock.now() + time(given, 'deadline', settings.deadlineMs)
       const call: StoredCall = {
         name,
         key,
@@ -147,8 +146,10 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
         nonce: random.uuid(),
         state: 'pending',
       }
-      return alone(running, clock, call, run, async () => {
+      const run: Run = { call, endsAt, signal, headers: [...headers].filter(([own]) => own !== 'content-type'), extra }
+      return alone(running, clock, run, async () => {
         const [found, inDoubt] = await begin(call)
+        run.call = found.call
         // A stored form has its own boundary. The headers and the body of a done call are no longer stored.
         const sent = found.call.body ? found.call : { ...found.call, headers: call.headers, body: call.body }
         return end(found, sent, run, inDoubt)
@@ -159,14 +160,14 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
       return calls.sort((a, b) => a.since - b.since)
     },
     async resume({ name, signal } = {}) {
-      const run = { withinMs: settings.deadlineMs, signal, headers: [], extra: {} }
-      return resumeAll(await open(name), ({ call, text }) =>
-        alone(running, clock, call, run, async () => {
+      return resumeAll(await open(name), ({ call, text }) => {
+        const run = { call, endsAt: clock.now() + settings.deadlineMs, signal, headers: [], extra: {} }
+        return alone(running, clock, run, async () => {
           const mine = keep({ ...call, nonce: random.uuid() })
           // Otherwise the call has ended meanwhile.
           return (await swap(call.name, text, mine.text)) ? end(mine, call, run, true) : undefined
-        }),
-      )
+        })
+      })
     },
     state: async (name) => (await find(name))?.call.state ?? 'none',
     async forget(name) {

@@ -18,8 +18,12 @@ export interface Seams {
 }
 
 export interface Run {
-  /** The time limit of its caller. */
-  readonly withinMs: number
+  /** As its caller asks for it, and then as it is stored: its key may be an older one. */
+  call: StoredCall
+  /** When its caller stops waiting. */
+  readonly endsAt: number
+  /** Whether the time left is too short for another attempt. */
+  isOver?: boolean
   readonly signal: AbortSignal | undefined
   /** Headers of this caller, some with secrets, and settings of fetch that cannot be stored. */
   readonly headers: readonly (readonly [string, string])[]
@@ -101,7 +105,8 @@ export function retriesOf(
     return { state, error: new CallError(own, status, message, { call, response }) }
   }
 
-  return async (call, { extra, headers: own, signal, withinMs }, inDoubt) => {
+  return async (call, run, inDoubt) => {
+    const { endsAt, extra, headers: own, signal } = run
     const name = new URL(call.url).origin
     const origin = origins.get(name) ?? {
       name,
@@ -111,14 +116,14 @@ export function retriesOf(
     }
     origins.set(name, origin)
     const { breaker } = origin
-    const endsAt = clock.now() + withinMs
     let last: Last = {}
+    const isOver = (pauseMs: number): boolean => (run.isOver = clock.now() + pauseMs >= endsAt)
     const leave = (why: string, cause = last.cause): Ending => leftOpen(call, inDoubt, why, { ...last, cause })
 
     for (let sends = 0, pauses = 0; ;) {
       if (signal?.aborted) return leave('it was aborted', signal.reason)
       let isSent = false
-      const how = { clock, withinMs: Math.min(timeoutMs, endsAt - clock.now()), signal }
+      const limits = (): Limits => ({ clock, withinMs: Math.min(timeoutMs, endsAt - clock.now()), signal })
       let pauseMs = breaker.waitMs()
       // A wait for the breaker sends nothing, so it is no retry.
       let cost = pauseMs > 0 ? 0 : 1
@@ -128,11 +133,13 @@ export function retriesOf(
           return { state: 'none', error: notSent('ONCE_CIRCUIT_OPEN', 503, 'the server failed too often', of) }
         }
       } else {
-        const refused = inDoubt && (await pastRetention(call, origin, how))
+        const refused = inDoubt && (await pastRetention(call, origin, limits()))
         if (refused) return refused
+        // The policy or the storage may have used up the time.
+        if (isOver(0)) return leave('its deadline passed')
         pauseMs = Math.min(settings.maxMs, settings.baseMs * 2 ** pauses++) * random.next()
         try {
-          const received = await withinTime(how, async (withSignal) => {
+          const received = await withinTime(limits(), async (withSignal) => {
             const headers = new Headers(call.headers as [string, string][])
             const fresh = new Headers(await settings.headers?.(listed(call, true)))
             for (const [name, value] of [...own, ...fresh, [header, call.key] as const]) headers.set(name, value)
@@ -161,11 +168,12 @@ export function retriesOf(
           if (signal?.aborted) continue
           if (isSent) breaker.heard(true)
         }
+        isOver(pauseMs)
         sends += cost
         if (sends >= settings.attempts) return leave(`it was tried ${sends} times`)
         if (tokens < cost) return leave('the retry budget is empty')
       }
-      if (clock.now() + pauseMs >= endsAt) return leave('its deadline passed')
+      if (isOver(pauseMs)) return leave('its deadline passed')
       tokens -= cost
       await sleep(clock, pauseMs, signal)
     }
