@@ -121,8 +121,10 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
 
   return {
     async fetch(input, init = {}, given = {}) {
-      const request = await plainRequest(input, init)
       const signal = given.signal ?? init.signal ?? (input as Partial<Request>).signal ?? undefined
+      const withinMs = time(given, 'deadline', settings.deadlineMs)
+      const endsAt = clock.now() + withinMs
+      const request = await plainRequest(input, init, { clock, withinMs, signal })
       signal?.throwIfAborted()
       const { method, url, headers, body, init: kept, extra } = request
       if (/^(GET|HEAD|OPTIONS)$/.test(method)) {
@@ -132,7 +134,6 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
       const key = given.key ?? headers.get(header) ?? settings.key?.() ?? random.uuid()
       const { name = key } = given
       if (!KEY.test(key) || !name) throw invalid('key must be 1 to 255 ASCII characters, and name 1 or more')
-      const endsAt = clock.now() + time(given, 'deadline', settings.deadlineMs)
       const call: StoredCall = {
         name,
         key,
