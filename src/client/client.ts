@@ -1,7 +1,8 @@
 import { invalid } from '../options.ts'
 import { timeOfDay, webClock, webRandom } from '../platform/web.ts'
-import { marked, withinTime } from './attempt.ts'
+import { marked } from './attempt.ts'
 import { notSent } from './call-error.ts'
+import { guardedBy } from './guarded.ts'
 import { RESUMED_AT_ONCE } from './limits.ts'
 import { hashOf, plainRequest } from './request.ts'
 import { type Ending, retriesOf, type Run, type Seams } from './retries.ts'
@@ -24,33 +25,12 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
   const { header, secrets, storage } = settings
   const { clock, random } = seams
   const send = retriesOf(settings, seams)
+  const stored = guardedBy(clock, settings.timeoutMs)
   const running: RunningCalls = new Map()
 
   const isForgotten = ({ until }: StoredCall): boolean => (until ?? Infinity) <= seams.timeOfDay()
-  /** A storage that hangs ends like one that fails. */
-  async function stored<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await withinTime({ clock, withinMs: settings.timeoutMs }, async () => work())
-    } catch (cause) {
-      throw notSent('ONCE_STORAGE_FAILED', 503, 'the storage failed', { cause })
-    }
-  }
-  const swap = (name: string, from: string, to: string | null): Promise<boolean> =>
-    stored(() => storage.swap(name, from, to))
-  /**
-   * The caller of a change that fails is told that nothing was sent. If the storage makes the change all the same, or
-   * later, no resume may send the call.
-   */
-  async function undone<T>(change: () => Promise<T>, name: string, from: string, to: string | null): Promise<T> {
-    let changing: Promise<T> | undefined
-    try {
-      return await stored(() => (changing = change()))
-    } catch (error) {
-      const undo = (): Promise<boolean> => storage.swap(name, from, to)
-      changing?.then(undo, undo).catch(() => {})
-      throw error
-    }
-  }
+  const swap = (name: string, from: string, to: string | null, undo?: () => Promise<boolean>): Promise<boolean> =>
+    stored(() => storage.swap(name, from, to), undo)
 
   async function list(): Promise<Kept[]> {
     const all: Kept[] = []
@@ -77,7 +57,10 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
     const { name, hash } = call
     for (;;) {
       const mine = keep(call)
-      const text = await undone(() => storage.add(name, mine.text), name, mine.text, null)
+      const text = await stored(
+        () => storage.add(name, mine.text),
+        () => storage.swap(name, mine.text, null),
+      )
       if (text === mine.text) return [mine, false]
       const found = read(text)
       const { state, key, since } = found.call
@@ -91,7 +74,7 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
         // a pending call changes, so that its other sender cannot forget it.
         next = keep(state === 'refused' ? { ...call, key, since } : { ...found.call, nonce: call.nonce })
       }
-      const isMine = await undone(() => storage.swap(name, text, next.text), name, next.text, text)
+      const isMine = await swap(name, text, next.text, () => storage.swap(name, next.text, text))
       if (isMine) return [next, next !== mine]
     }
   }
