@@ -16,7 +16,7 @@ export const LONG: readonly string[] = [
   'test/broker/**/*.test.ts',
   'test/chaos/**/*.test.ts',
   'test/cli/**/*.test.ts',
-  'test/client/{browser,browser-storages,chaos,hook,storages}.test.ts',
+  'test/client/{browser,browser-storages,chaos,hook,redirects,storages}.test.ts',
   'test/consumer/**/*.test.ts',
   'test/docs-run/**/*.test.ts',
   'test/deploy/**/*.test.ts',

@@ -27,8 +27,10 @@ export async function send(
   const content = body && new Blob([fromBase64(body)])
   const response = await fetch(url, { ...extra, ...init, method, body: content })
   const bytes = await response.arrayBuffer()
-  // Some statuses allow no body, also none that is empty.
-  const copy = marked(new Response(bytes.byteLength > 0 ? bytes : null, response), response, key)
+  // A browser hides a redirect that it does not follow: no copy may have the status 0. Some statuses allow no body, also
+  // none that is empty.
+  const isHidden = response.type === 'opaqueredirect'
+  const copy = marked(isHidden ? response : new Response(bytes.byteLength > 0 ? bytes : null, response), response, key)
   return { response: copy, problem: copy.ok ? undefined : await jsonOf(copy.clone()) }
 }
 

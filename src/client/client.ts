@@ -1,7 +1,8 @@
 import { invalid } from '../options.ts'
 import { timeOfDay, webClock, webRandom } from '../platform/web.ts'
-import { marked, withinTime } from './attempt.ts'
+import { marked } from './attempt.ts'
 import { notSent } from './call-error.ts'
+import { guardedBy } from './guarded.ts'
 import { RESUMED_AT_ONCE } from './limits.ts'
 import { hashOf, plainRequest } from './request.ts'
 import { type Ending, retriesOf, type Run, type Seams } from './retries.ts'
@@ -24,19 +25,12 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
   const { header, secrets, storage } = settings
   const { clock, random } = seams
   const send = retriesOf(settings, seams)
+  const stored = guardedBy(clock, settings.timeoutMs)
   const running: RunningCalls = new Map()
 
   const isForgotten = ({ until }: StoredCall): boolean => (until ?? Infinity) <= seams.timeOfDay()
-  /** A storage that hangs ends like one that fails. */
-  async function stored<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await withinTime({ clock, withinMs: settings.timeoutMs }, async () => work())
-    } catch (cause) {
-      throw notSent('ONCE_STORAGE_FAILED', 503, 'the storage failed', { cause })
-    }
-  }
-  const swap = (name: string, from: string, to: string | null): Promise<boolean> =>
-    stored(() => storage.swap(name, from, to))
+  const swap = (name: string, from: string, to: string | null, undo?: () => Promise<boolean>): Promise<boolean> =>
+    stored(() => storage.swap(name, from, to), undo)
 
   async function list(): Promise<Kept[]> {
     const all: Kept[] = []
@@ -63,27 +57,25 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
     const { name, hash } = call
     for (;;) {
       const mine = keep(call)
-      let adding: Promise<string> | undefined
-      const text = await stored(() => (adding = storage.add(name, mine.text))).catch((error: unknown) => {
-        // Its caller is told that nothing was sent. If it is stored all the same, or later, no resume may send it.
-        const remove = (): Promise<boolean> => storage.swap(name, mine.text, null)
-        adding?.then(remove, remove).catch(() => {})
-        throw error
-      })
+      const text = await stored(
+        () => storage.add(name, mine.text),
+        () => storage.swap(name, mine.text, null),
+      )
       if (text === mine.text) return [mine, false]
       const found = read(text)
       const { state, key, since } = found.call
       const isEqual = found.call.hash === hash
       let next = mine
       if (!isForgotten(found.call) && (isEqual || state !== 'refused')) {
-        if (!isEqual) throw notSent('ONCE_MISMATCH', 422, 'the name has another request', { call })
+        if (!isEqual) throw notSent('ONCE_MISMATCH', 422, 'the name has another request', found)
         if (state === 'stopped') throw stopped(found.call)
         if (state === 'done') return [found, true]
         // A refused answer was not stored, so the same key may run. A late first attempt meets its own key. The text of
         // a pending call changes, so that its other sender cannot forget it.
         next = keep(state === 'refused' ? { ...call, key, since } : { ...found.call, nonce: call.nonce })
       }
-      if (await swap(name, text, next.text)) return [next, next !== mine]
+      const isMine = await swap(name, text, next.text, () => storage.swap(name, next.text, text))
+      if (isMine) return [next, next !== mine]
     }
   }
 
@@ -112,8 +104,10 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
 
   return {
     async fetch(input, init = {}, given = {}) {
-      const request = await plainRequest(input, init)
       const signal = given.signal ?? init.signal ?? (input as Partial<Request>).signal ?? undefined
+      const withinMs = time(given, 'deadline', settings.deadlineMs)
+      const endsAt = clock.now() + withinMs
+      const request = await plainRequest(input, init, { clock, withinMs, signal })
       signal?.throwIfAborted()
       const { method, url, headers, body, init: kept, extra } = request
       if (/^(GET|HEAD|OPTIONS)$/.test(method)) {
@@ -123,8 +117,6 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
       const key = given.key ?? headers.get(header) ?? settings.key?.() ?? random.uuid()
       const { name = key } = given
       if (!KEY.test(key) || !name) throw invalid('key must be 1 to 255 ASCII characters, and name 1 or more')
-      const withinMs = time(given, 'deadline', settings.deadlineMs)
-      const run: Run = { withinMs, signal, headers: [...headers].filter(([own]) => own !== 'content-type'), extra }
       const call: StoredCall = {
         name,
         key,
@@ -138,8 +130,10 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
         nonce: random.uuid(),
         state: 'pending',
       }
-      return alone(running, clock, call, run, async () => {
+      const run: Run = { call, endsAt, signal, headers: [...headers].filter(([own]) => own !== 'content-type'), extra }
+      return alone(running, clock, run, async () => {
         const [found, inDoubt] = await begin(call)
+        run.call = found.call
         // A stored form has its own boundary. The headers and the body of a done call are no longer stored.
         const sent = found.call.body ? found.call : { ...found.call, headers: call.headers, body: call.body }
         return end(found, sent, run, inDoubt)
@@ -150,14 +144,14 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
       return calls.sort((a, b) => a.since - b.since)
     },
     async resume({ name, signal } = {}) {
-      const run = { withinMs: settings.deadlineMs, signal, headers: [], extra: {} }
-      return resumeAll(await open(name), ({ call, text }) =>
-        alone(running, clock, call, run, async () => {
+      return resumeAll(await open(name), ({ call, text }) => {
+        const run = { call, endsAt: clock.now() + settings.deadlineMs, signal, headers: [], extra: {} }
+        return alone(running, clock, run, async () => {
           const mine = keep({ ...call, nonce: random.uuid() })
           // Otherwise the call has ended meanwhile.
           return (await swap(call.name, text, mine.text)) ? end(mine, call, run, true) : undefined
-        }),
-      )
+        })
+      })
     },
     state: async (name) => (await find(name))?.call.state ?? 'none',
     async forget(name) {

@@ -33,6 +33,9 @@ export const BODY_BYTES_MAX: number = 1024 * 1024
 export const RESUMED_AT_ONCE = 8
 /** How many names of a folder are read at the same time. */
 export const READ_AT_ONCE = 16
-/** How often, and after which pauses, a tab looks for a write of another tab that it does not see yet. */
-export const LATE_LOOKS_MAX = 400
+/**
+ * How long, and after which pauses, a tab looks for a write of another tab that it does not see yet. A browser may
+ * stretch each pause of a hidden tab to a minute, so the looks are not counted.
+ */
+export const LATE_MS_MAX = 2_000
 export const LATE_LOOK_MS = 5

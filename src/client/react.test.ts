@@ -1,5 +1,5 @@
-import { expect, it } from 'vitest'
-import { answer, PAY, post, scripted } from '../../test/client/support/scripted.ts'
+import { describe, expect, it } from 'vitest'
+import { answer, PAY, post, scripted, VirtualTime } from '../../test/client/support/scripted.ts'
 import { memoryStorage } from './memory.ts'
 import { type HookedCall, idempotentCallHook, type ReactLike } from './react.ts'
 import type { CallStorage, IdempotentClient } from './types.ts'
@@ -79,4 +79,76 @@ it.each([
   await render().run(PAY, post())
   const shown = render()
   expect([shown.state, shown.error?.code, shown.response?.status]).toEqual([state, code, status])
+})
+
+describe('a press while another one runs', () => {
+  const late = (status: number) => async (): Promise<Response> => {
+    await turn()
+    return answer(status)
+  }
+  const form = (amount: string): RequestInit => {
+    const body = new FormData()
+    body.set('amount', amount)
+    return { method: 'POST', body }
+  }
+  const urls = new URLSearchParams('amount=500')
+  const kinds = (type: string): RequestInit => ({ ...post(500), headers: new Headers({ 'content-type': type }) })
+
+  it.each([
+    ['body', PAY, post({ amount: 500 }), PAY, post({ amount: 700 })],
+    ['url', PAY, post(), `${PAY}/8`, post()],
+    ['url as a URL', new URL(PAY), post(), new URL(`${PAY}/8`), post()],
+    ['method', PAY, post(), PAY, { ...post(), method: 'PUT' }],
+    ['content type', PAY, kinds('application/json'), PAY, kinds('text/plain')],
+    ['form', PAY, form('500'), PAY, form('700')],
+  ])('with another %s is refused, and the first one is sent', async (_, url, init, otherUrl, otherInit) => {
+    const { client, sent } = scripted([late(201)], { timeout: '1h', deadline: '2h' }, new VirtualTime(1_000))
+    const render = component(client)
+    render()
+    await turn()
+    const first = render().run(url, init)
+    await expect.poll(() => sent.length, { interval: 1 }).toBe(1)
+    await render().run(otherUrl, otherInit)
+    expect(render().error?.code).toBe('ONCE_MISMATCH')
+    await first
+    expect([render().state, sent.length]).toEqual(['done', 1])
+  })
+
+  it('with a body that was changed in place is refused', async () => {
+    const { client, sent } = scripted([late(201)], { timeout: '1h', deadline: '2h' }, new VirtualTime(1_000))
+    const render = component(client)
+    const init = { method: 'POST', body: urls }
+    const first = render().run(PAY, init)
+    await expect.poll(() => sent.length, { interval: 1 }).toBe(1)
+    urls.set('amount', '700')
+    await render().run(PAY, init)
+    expect([render().error?.code, sent.length]).toEqual(['ONCE_MISMATCH', 1])
+    await first
+  })
+
+  it.each([
+    ['text', () => post()],
+    ['a form', () => form('5')],
+    ['no body', () => ({ method: 'POST' })],
+  ])('with the same %s joins it, so a declined payment is tried once', async (_, init) => {
+    const { client, sent } = scripted([late(402)], { timeout: '1h', deadline: '2h' }, new VirtualTime(1_000))
+    const render = component(client)
+    render()
+    await turn()
+    await Promise.all([render().run(PAY, init()), render().run(new URL(PAY), init())])
+    const { state, response, error } = render()
+    expect([state, response?.status, error, sent.length]).toEqual(['none', 402, undefined, 1])
+  })
+
+  it('with another body is refused while a call of an earlier page is resumed', async () => {
+    const storage = memoryStorage()
+    const before = scripted([lost], { storage, retry: { attempts: 1 } })
+    await before.client.fetch(PAY, post({ amount: 500 }), { name: 'pay 7' }).catch(() => {})
+    const { client, sent } = scripted([late(201)], { storage, timeout: '1h', deadline: '2h' }, new VirtualTime(1_000))
+    const render = component(client)
+    render()
+    await expect.poll(() => sent.length, { interval: 1 }).toBe(1)
+    await render().run(PAY, post({ amount: 700 }))
+    expect([render().error?.code, sent.length]).toEqual(['ONCE_MISMATCH', 1])
+  })
 })

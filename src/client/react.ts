@@ -20,7 +20,10 @@ export interface ShownCall {
 }
 
 export interface HookedCall extends ShownCall {
-  /** Sends the call. While the call is running, another press waits for the same answer. */
+  /**
+   * Sends the call. While the call is running, another press waits for the same answer. A press with another request gets
+   * `ONCE_MISMATCH`.
+   */
   run(url: string | URL, init?: RequestInit): Promise<void>
   /** Frees the name, so that the next run is a new call. */
   forget(): Promise<void>
@@ -38,6 +41,15 @@ interface NamedCall {
   readonly shown: ShownCall
 }
 
+type Work = () => Promise<CallResponse | undefined>
+type Press = readonly [url: string | URL, init: RequestInit | undefined]
+
+interface Running {
+  readonly answer: Promise<CallResponse | undefined>
+  /** Undefined for a resume. */
+  readonly request: unknown
+}
+
 /**
  * Makes the hook `useIdempotentCall(name)` for "the user pressed Pay". Tabs of one browser take turns with a Web Lock,
  * so the second tab asks for the answer of the first.
@@ -48,14 +60,17 @@ export function idempotentCallHook(
 ): (name: string, options?: HookOptions) => HookedCall {
   const locks = webLocks()
   /** The calls of this page. A second press joins the first: it must not run again when the first is declined. */
-  const running = new Map<string, Promise<CallResponse | undefined>>()
-  function alone(name: string, work: () => Promise<CallResponse | undefined>): Promise<CallResponse | undefined> {
+  const running = new Map<string, Running>()
+  /** Without a press, which is a resume, it joins every call of the name. */
+  function alone(name: string, work: Work, press?: Press): Running['answer'] {
+    const request = press && requestOf(...press)
     const first = running.get(name)
-    if (first) return first
+    // The client joins an equal request that has no text, and refuses another request.
+    if (first) return press && request !== first.request ? work() : first.answer
     const started = locks ? locks.request(`effectively-once:call:${name}`, work) : work()
-    const own = started.finally(() => running.delete(name))
-    running.set(name, own)
-    return own
+    const answer = started.finally(() => running.delete(name))
+    running.set(name, { answer, request })
+    return answer
   }
 
   return function useIdempotentCall(name, { resume = true } = {}) {
@@ -69,10 +84,10 @@ export function idempotentCallHook(
     )
 
     const settle = useCallback(
-      async (work: () => Promise<CallResponse | undefined>) => {
+      async (work: Work, press?: Press) => {
         let part: Partial<ShownCall> = {}
         try {
-          part = { response: await alone(name, work) }
+          part = { response: await alone(name, work, press) }
         } catch (error) {
           part = { error: error as CallError }
         }
@@ -114,7 +129,7 @@ export function idempotentCallHook(
     const run = useCallback(
       async (url: string | URL, init?: RequestInit) => {
         show({ state: 'pending', error: undefined })
-        await settle(() => client.fetch(url, init, { name }))
+        await settle(() => client.fetch(url, init, { name }), [url, init])
       },
       [name],
     )
@@ -125,6 +140,12 @@ export function idempotentCallHook(
     // The first render with a new name comes before its effect.
     return { ...(kept.name === name ? kept.shown : FIRST), run, forget }
   }
+}
+
+/** Equal only for equal requests. A body that is no text may change, so its request equals no other. */
+function requestOf(url: string | URL, { method, headers, body }: RequestInit = {}): unknown {
+  if (body && typeof body !== 'string') return {}
+  return JSON.stringify([url, method, new Headers(headers).get('content-type'), body])
 }
 
 /** The state of a call, as far as its end tells it. */

@@ -1,5 +1,6 @@
 import { invalid } from '../options.ts'
 import { webSha256 } from '../platform/web.ts'
+import { type Limits, withinTime } from './attempt.ts'
 import { CallError } from './call-error.ts'
 import { BODY_BYTES_MAX } from './limits.ts'
 import { toBase64 } from './stored-call.ts'
@@ -24,7 +25,11 @@ interface Stored {
 }
 
 /** The request that fetch would send. A stream is refused, because it can be read only once. */
-export async function plainRequest(input: string | URL | Request, given: RequestInit = {}): Promise<PlainRequest> {
+export async function plainRequest(
+  input: string | URL | Request,
+  given: RequestInit,
+  limits: Limits,
+): Promise<PlainRequest> {
   const { method: _method, headers: _headers, body: content, signal: _signal, ...extra } = given
   const { getReader, [Symbol.asyncIterator]: iterate } = (content ?? {}) as Partial<ReadableStream>
   if (getReader ?? iterate) throw unreplayable('is a stream')
@@ -33,10 +38,32 @@ export async function plainRequest(input: string | URL | Request, given: Request
   const { method, url, headers, credentials, mode, redirect } = request as unknown as Request & Stored
   // Its answer could not be read.
   if (mode === 'no-cors') throw invalid("mode must not be 'no-cors'")
-  const bytes = new Uint8Array(await request.arrayBuffer())
+  const bytes = await withinTime(limits, () => bytesOf(request)).catch((cause: unknown) => {
+    limits.signal?.throwIfAborted()
+    throw unreplayable('cannot be read', cause)
+  })
   if (bytes.length > BODY_BYTES_MAX) throw unreplayable(`is over ${BODY_BYTES_MAX} bytes`)
   const body = bytes.length > 0 ? bytes : null
   return { method, url, headers, body, init: { credentials, mode, redirect }, extra }
+}
+
+/**
+ * The body of a Request may be a stream without an end, so the client reads at most one part too many. The rest is for
+ * the caller's own Request, so nothing is cancelled.
+ */
+async function bytesOf(request: Request): Promise<Uint8Array<ArrayBuffer>> {
+  const reader = request.body?.getReader()
+  // A browser that does not show the body of a Request makes no Request from a stream.
+  if (!reader) return new Uint8Array(await request.arrayBuffer())
+  const parts: Uint8Array<ArrayBuffer>[] = []
+  for (let size = 0; size <= BODY_BYTES_MAX;) {
+    const { done, value } = await reader.read()
+    if (done) break
+    size += value.length
+    // Throws if the part is not bytes.
+    parts.push(value.subarray())
+  }
+  return new Uint8Array(await new Blob(parts).arrayBuffer())
 }
 
 /** Equal requests have equal hashes. A form gets a new boundary each time, so the boundary is not part of it. */
@@ -50,6 +77,6 @@ export async function hashOf({ method, url, headers, body }: PlainRequest): Prom
   return toBase64(await webSha256(await whole.arrayBuffer()))
 }
 
-function unreplayable(detail: string): Error {
-  return new CallError('ONCE_BODY_UNREPLAYABLE', 500, `the body ${detail}`)
+function unreplayable(detail: string, cause?: unknown): Error {
+  return new CallError('ONCE_BODY_UNREPLAYABLE', 500, `the body ${detail}`, { cause })
 }

@@ -18,8 +18,12 @@ export interface Seams {
 }
 
 export interface Run {
-  /** The time limit of its caller. */
-  readonly withinMs: number
+  /** As its caller asks for it, and then as it is stored: its key may be an older one. */
+  call: StoredCall
+  /** When its caller stops waiting. */
+  readonly endsAt: number
+  /** Whether the time left is too short for another attempt. */
+  isOver?: boolean
   readonly signal: AbortSignal | undefined
   /** Headers of this caller, some with secrets, and settings of fetch that cannot be stored. */
   readonly headers: readonly (readonly [string, string])[]
@@ -39,6 +43,8 @@ interface Origin {
   readonly breaker: Breaker
   /** What its policy says. */
   memoryMs?: Promise<number | undefined>
+  /** How long the server remembers a key, as far as the client could read. */
+  readMs: number
   /** A deployment may shorten the retention, so then the policy is read again. */
   until: number
 }
@@ -60,8 +66,7 @@ export function retriesOf(
   /** An answer can be repeated only while the server remembers the key. Later, a retry could run a second time. */
   async function pastRetention(call: StoredCall, origin: Origin, how: Limits): Promise<Ending | undefined> {
     // A clock that was set back tells nothing about the age, so its step counts as age.
-    const ageMs = Math.abs(timeOfDay() - call.since)
-    let ms = settings.retentionMs
+    const ageMs = (): number => Math.abs(timeOfDay() - call.since)
     try {
       if (settings.policy) {
         if (clock.now() >= origin.until) {
@@ -70,13 +75,13 @@ export function retriesOf(
             memoryMsIn(await fetch(origin.name + POLICY_PATH, { signal })),
           )
         }
-        ms = (await withinTime(how, async () => origin.memoryMs)) ?? ms
+        origin.readMs = (await withinTime(how, async () => origin.memoryMs)) ?? settings.retentionMs
       }
     } catch (cause) {
       origin.until = 0
-      if (ageMs > POLICY_FRESH_MS) return leftOpen(call, true, 'its policy cannot be read', { cause })
+      if (ageMs() > POLICY_FRESH_MS) return leftOpen(call, true, 'its policy cannot be read', { cause })
     }
-    if (ageMs + timeoutMs < ms) return undefined
+    if (ageMs() + timeoutMs < origin.readMs) return undefined
     const message = 'the key may be forgotten'
     return { state: 'stopped', error: new CallError('ONCE_GONE', 410, message, { call }) }
   }
@@ -100,23 +105,25 @@ export function retriesOf(
     return { state, error: new CallError(own, status, message, { call, response }) }
   }
 
-  return async (call, { extra, headers: own, signal, withinMs }, inDoubt) => {
+  return async (call, run, inDoubt) => {
+    const { endsAt, extra, headers: own, signal } = run
     const name = new URL(call.url).origin
     const origin = origins.get(name) ?? {
       name,
+      readMs: settings.retentionMs,
       until: 0,
       breaker: breakerOf(clock, settings.failures, settings.restMs),
     }
     origins.set(name, origin)
     const { breaker } = origin
-    const endsAt = clock.now() + withinMs
     let last: Last = {}
+    const isOver = (pauseMs: number): boolean => (run.isOver = clock.now() + pauseMs >= endsAt)
     const leave = (why: string, cause = last.cause): Ending => leftOpen(call, inDoubt, why, { ...last, cause })
 
     for (let sends = 0, pauses = 0; ;) {
       if (signal?.aborted) return leave('it was aborted', signal.reason)
       let isSent = false
-      const how = { clock, withinMs: Math.min(timeoutMs, endsAt - clock.now()), signal }
+      const limits = (): Limits => ({ clock, withinMs: Math.min(timeoutMs, endsAt - clock.now()), signal })
       let pauseMs = breaker.waitMs()
       // A wait for the breaker sends nothing, so it is no retry.
       let cost = pauseMs > 0 ? 0 : 1
@@ -126,11 +133,13 @@ export function retriesOf(
           return { state: 'none', error: notSent('ONCE_CIRCUIT_OPEN', 503, 'the server failed too often', of) }
         }
       } else {
-        const refused = inDoubt && (await pastRetention(call, origin, how))
+        const refused = inDoubt && (await pastRetention(call, origin, limits()))
         if (refused) return refused
+        // The policy or the storage may have used up the time.
+        if (isOver(0)) return leave('its deadline passed')
         pauseMs = Math.min(settings.maxMs, settings.baseMs * 2 ** pauses++) * random.next()
         try {
-          const received = await withinTime(how, async (withSignal) => {
+          const received = await withinTime(limits(), async (withSignal) => {
             const headers = new Headers(call.headers as [string, string][])
             const fresh = new Headers(await settings.headers?.(listed(call, true)))
             for (const [name, value] of [...own, ...fresh, [header, call.key] as const]) headers.set(name, value)
@@ -159,11 +168,12 @@ export function retriesOf(
           if (signal?.aborted) continue
           if (isSent) breaker.heard(true)
         }
+        isOver(pauseMs)
         sends += cost
         if (sends >= settings.attempts) return leave(`it was tried ${sends} times`)
         if (tokens < cost) return leave('the retry budget is empty')
       }
-      if (clock.now() + pauseMs >= endsAt) return leave('its deadline passed')
+      if (isOver(pauseMs)) return leave('its deadline passed')
       tokens -= cost
       await sleep(clock, pauseMs, signal)
     }

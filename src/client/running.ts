@@ -11,7 +11,7 @@ export type RunningCalls = Map<string, Running>
 interface Running {
   /** Undefined: the call had ended before it was sent. */
   readonly answer: Promise<CallResponse | undefined>
-  /** The limits of the first caller. */
+  /** Of the first caller. */
   readonly run: Run
 }
 
@@ -23,23 +23,24 @@ export function idOf({ hash, name }: StoredCall): string {
 export async function alone<T extends CallResponse | undefined>(
   running: RunningCalls,
   clock: Clock,
-  call: StoredCall,
   run: Run,
   start: () => Promise<T>,
 ): Promise<T | CallResponse> {
-  const id = idOf(call)
+  const id = idOf(run.call)
   for (;;) {
     const other = running.get(id)
     const own = other ?? { answer: start().finally(() => running.delete(id)), run }
     running.set(id, own)
     try {
-      const response = await (other ? withinTime({ ...run, clock }, () => own.answer) : own.answer)
+      const response = await (other
+        ? withinTime({ ...run, clock, withinMs: run.endsAt - clock.now() }, () => own.answer)
+        : own.answer)
       if (response) return marked(response.clone(), response, response.key)
       if (!other) return response as T
     } catch (cause) {
-      if (!isCallError(cause)) throw leftOpen(call, true, 'its caller gave up', { cause }).error
+      if (!isCallError(cause)) throw leftOpen(own.run.call, true, 'its caller gave up', { cause }).error
       // If only the first caller gave up, or had less time, this one goes on.
-      if (!other || !(other.run.signal?.aborted || other.run.withinMs < run.withinMs)) throw cause
+      if (!other || !(other.run.signal?.aborted || (other.run.isOver && other.run.endsAt < run.endsAt))) throw cause
     }
   }
 }

@@ -142,6 +142,62 @@ describe('a storage that stores the call and loses its reply', () => {
   })
 })
 
+describe('a storage that replaces a record and loses its reply', () => {
+  /** A storage whose next swap is made, but whose reply comes only when `settle` is called. */
+  function losing(settle: (made: Promise<boolean>) => Promise<boolean>) {
+    const memory = memoryStorage()
+    const losses = { next: 0 }
+    const storage: CallStorage = {
+      ...memory,
+      swap(...change) {
+        const made = memory.swap(...change)
+        return losses.next-- > 0 ? settle(made) : made
+      },
+    }
+    return { storage, losses }
+  }
+
+  it.each([
+    ['a success', answer(201), 24 * 3_600_000, 'none'],
+    ['a refusal', answer(401), 0, 'refused'],
+    ['an old refusal', answer(401), 24 * 3_600_000, 'none'],
+  ])('of %s leaves nothing to resume', async (_, first, ageMs, state) => {
+    const { storage, losses } = losing((made) => made.then(() => Promise.reject(lost)))
+    const { client, sent, time } = scripted([first], { storage })
+    await client.fetch(PAY, post(), { name: 'pay 7' })
+    time.nowMs += ageMs
+    losses.next = 1
+    await expect(client.fetch(PAY, post(), { name: 'pay 7' })).rejects.toEqual(error('ONCE_STORAGE_FAILED'))
+    expect([await client.resume(), sent.length, await client.state('pay 7')]).toEqual([[], 1, state])
+  })
+
+  it('of a pending call leaves the call to its first sender', async () => {
+    const { storage, losses } = losing((made) => made.then(() => Promise.reject(lost)))
+    const before = scripted([lost], { storage, retry: { attempts: 1 } })
+    await before.client.fetch(PAY, post(), { name: 'pay 7' }).catch(() => {})
+    const texts = await storage.list()
+    losses.next = 1
+    const time = new VirtualTime()
+    const random = { ...time.random, uuid: () => 'later' }
+    const after = scripted([], { storage }, Object.assign(time, { random }))
+    await expect(after.client.fetch(PAY, post(), { name: 'pay 7' })).rejects.toEqual(error('ONCE_STORAGE_FAILED'))
+    expect([await storage.list(), after.sent]).toEqual([texts, []])
+  })
+
+  it('and answers after its time limit, leaves nothing to resume', async () => {
+    let answers = (): void => {}
+    const held = new Promise<void>((resolve) => (answers = resolve))
+    const { storage, losses } = losing((made) => held.then(() => made))
+    const { client, sent } = scripted([answer(401)], { storage })
+    await client.fetch(PAY, post(), { name: 'pay 7' })
+    losses.next = 1
+    await expect(client.fetch(PAY, post(), { name: 'pay 7' })).rejects.toEqual(error('ONCE_STORAGE_FAILED'))
+    answers()
+    await new Promise((resolve) => setTimeout(resolve, 10))
+    expect([await client.resume(), sent.length, await client.state('pay 7')]).toEqual([[], 1, 'refused'])
+  })
+})
+
 describe('a storage that hangs', () => {
   it('ends the call before it is sent, and a late success of the storage leaves nothing to resume', async () => {
     const storage = memoryStorage()

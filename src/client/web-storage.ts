@@ -1,7 +1,7 @@
 import { invalid } from '../options.ts'
 import { sleep } from '../platform/clock.ts'
 import { webClock } from '../platform/web.ts'
-import { LATE_LOOK_MS, LATE_LOOKS_MAX } from './limits.ts'
+import { LATE_LOOK_MS, LATE_MS_MAX } from './limits.ts'
 import type { CallStorage } from './types.ts'
 
 /** `localStorage` or `sessionStorage`. */
@@ -48,7 +48,8 @@ export function webStorage(storage: WebStorageLike, prefix = 'effectively-once:'
       return name === lockOf(version) ? version : 0
     })
     const newest = Math.max(...versions, versionSeen())
-    for (let looks = 0; versionSeen() < newest && looks < LATE_LOOKS_MAX; looks++) await sleep(webClock, LATE_LOOK_MS)
+    const until = webClock.now() + LATE_MS_MAX
+    while (versionSeen() < newest && webClock.now() < until) await sleep(webClock, LATE_LOOK_MS)
     // The user has emptied the storage.
     if (versionSeen() < newest) storage.setItem(versionName, `${newest}`)
     return newest
