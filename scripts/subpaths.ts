@@ -89,7 +89,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   'redis-store': {
     kind: 'store',
     peers: { ioredis: '>=5', redis: '>=5' },
-    kB: 16,
+    kB: 17,
     page: 'docs/stores.md',
     row: ['Redis or Valkey (ioredis, redis)', '`redisStore(client)`', 'none: leased operations only'],
   },
@@ -103,14 +103,14 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
 
   node: {
     kind: 'framework',
-    kB: 32,
+    kB: 33,
     page: 'docs/http.md',
     row: ['wrapped handler', '`IncomingMessage`'],
   },
   express: {
     kind: 'framework',
     peers: { express: '>=4.18' },
-    kB: 32,
+    kB: 33,
     page: 'docs/http.md',
     row: ['wrapped handler', 'Express 4 or 5 request'],
   },
@@ -123,14 +123,14 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   },
   fetch: {
     kind: 'framework',
-    kB: 25,
+    kB: 26,
     page: 'docs/http.md',
     row: ['wrapped handler', '`Request`'],
   },
   hono: {
     kind: 'framework',
     peers: { hono: '>=4' },
-    kB: 25,
+    kB: 26,
     page: 'docs/http.md',
     row: ['middleware', 'Hono context'],
   },
@@ -144,7 +144,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   nest: {
     kind: 'framework',
     peers: { '@nestjs/common': '>=10', rxjs: '>=7' },
-    kB: 34,
+    kB: 35,
     page: 'docs/http.md',
     row: ['module, decorator, context', 'request of Express or Fastify'],
   },

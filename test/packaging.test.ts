@@ -21,7 +21,7 @@ const TIMEOUT_MS = 180_000
  * `relay --to` have 8 more. Telemetry has 8, and mended defects 7. Redis, the tier and erasure have 32. The client, SQS,
  * Lambda, streams, sagas, reconciliation, tools of agents and the helpers without a key have 39, and 18 of declarations.
  */
-const JAVASCRIPT_KB_MAX = 402
+const JAVASCRIPT_KB_MAX = 406
 const DECLARATIONS_KB_MAX = 126
 /** Docs, examples and the names of files. They are read, not loaded. */
 const TEXTS_KB_MAX = 500
