@@ -47,6 +47,10 @@ export class Broker {
     return this.#subscription.acksLater === true
   }
 
+  get isChanging(): boolean {
+    return this.#subscription.isChanging === true
+  }
+
   /**
    * A late read is reported, but not given up: with a second read, messages of the first one would be lost until they
    * are redelivered.

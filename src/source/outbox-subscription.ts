@@ -83,7 +83,15 @@ export class OutboxSubscription implements Subscription {
     this.#revoked = callback
   }
 
-  async receive({ max, waitMs, signal }: ReceiveParams): Promise<readonly Delivery[]> {
+  get isChanging(): boolean {
+    return this.#leases.isChanging || !this.#leases.mayRun
+  }
+
+  async receive({ max, waitMs, signal, drains }: ReceiveParams): Promise<readonly Delivery[]> {
+    if (drains) {
+      this.#leases.forgetFree()
+      this.#due.at = 0
+    }
     const until = this.#parts.clock.now() + waitMs
     const ring = (): void => this.#wake.signal()
     signal.addEventListener('abort', ring)
@@ -211,13 +219,14 @@ export class OutboxSubscription implements Subscription {
     const all = [...this.#windows.values()]
     const inHand = all.reduce((sum, { bytes }) => sum + bytes, 0)
     const windows = all.filter(({ size, bytes }) => size < WINDOW_MAX && bytes < WINDOW_BYTES_MAX)
-    if (windows.length === 0 || inHand >= CONSUMER_BYTES_MAX) return []
+    // Without any shard, the read tells whether one is free.
+    if (windows.length < Math.min(1, all.length) || inHand >= CONSUMER_BYTES_MAX) return []
     // Begin with another shard each time, because a full batch cuts off the last ones.
-    const turn = this.#turn++ % windows.length
+    const turn = this.#turn++ % Math.max(1, windows.length)
     const turned = [...windows.slice(turn), ...windows.slice(0, turn)]
     const bytes = Math.min(RELAY_BATCH_BYTES, CONSUMER_BYTES_MAX - inHand)
     const limit = this.#size.limit(max, bytes)
-    const perShard = Math.max(8, Math.ceil((limit * 2) / turned.length))
+    const perShard = Math.max(8, Math.ceil((limit * 2) / Math.max(1, turned.length)))
     const read = await outbox.read({
       destination: this.#destination,
       from: turned.map(({ shard }) => ({ shard: shard.shard, cursor: shard.readTo, segment: shard.readFrom })),

@@ -141,6 +141,8 @@ export interface Subscription {
    * running yet, and need not settle them.
    */
   onRevoked?(callback: (partitions: readonly string[]) => void): void
+  /** Parts of the source are about to come to this subscription. A drain waits for them. */
+  readonly isChanging?: boolean
   /**
    * For logs: the database no longer knows that these partitions were read so far. The source gives them up through
    * `onRevoked`, and then takes them again from the position in the database.
@@ -154,6 +156,8 @@ export interface ReceiveParams {
   readonly max: number
   readonly waitMs: number
   readonly signal: AbortSignal
+  /** A drain began after the last call. What the subscription remembers of earlier calls may be too old for the drain. */
+  readonly drains?: boolean
 }
 
 /**
