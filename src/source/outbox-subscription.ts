@@ -76,7 +76,10 @@ export class OutboxSubscription implements Subscription {
 
   async start(): Promise<void> {
     await this.#leases.start()
-    this.#unsubscribe = this.#parts.onPublished(() => this.#wake.signal())
+    this.#unsubscribe = this.#parts.onPublished((options) => {
+      if (options?.due) this.#due.at = 0
+      this.#wake.signal()
+    })
   }
 
   onRevoked(callback: (partitions: readonly string[]) => void): void {
