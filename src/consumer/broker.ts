@@ -130,6 +130,15 @@ export class Broker {
     }
   }
 
+  /** If the source cannot answer now, it is asked again when the messages come again. */
+  async orphans(deliveries: readonly Delivery[]): Promise<readonly Delivery[]> {
+    let orphans: readonly Delivery[] = []
+    await this.told(async () => {
+      orphans = (await this.#subscription.orphans?.(deliveries)) ?? []
+    })
+    return orphans
+  }
+
   failed({ delivery, attempts }: Arrival, error: unknown): void {
     const { type } = delivery
     const { fingerprint } = describeError(error)

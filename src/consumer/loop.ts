@@ -18,6 +18,7 @@ import type { Broker } from './broker.ts'
 import { isApplied, isSettled, type Fate, type Fates, type SettledFate } from './fate.ts'
 import { ackFirst } from './first.ts'
 import { IdleDrains } from './idle-drains.ts'
+import { letOrphansRun } from './orphans.ts'
 import { backoffMs, deliveriesOf, pauseWhileDownMs, endedInTime, type ConsumerParts } from './parts.ts'
 import { lookForRewinds } from './rewinds.ts'
 import { prefetchOf, ReceiveSize } from './size.ts'
@@ -206,6 +207,7 @@ export class ConsumerLoop<Tx> {
     const fates = await workOn(this.#parts, batch)
     // The time of messages that run apart says nothing about ordinary batches.
     if (!apart) this.#parts.size.took(this.#now - startedAt, batch.length)
+    await letOrphansRun(this.#broker, fates)
     await this.#settle(fates)
   }
 

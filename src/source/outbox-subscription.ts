@@ -17,6 +17,7 @@ import { isErasedEvent } from '../store/erasure.ts'
 import type { HoldParams, StoredEvent } from '../store/outbox.ts'
 import { OutboxDelivery } from './outbox-delivery.ts'
 import { OutboxDue } from './outbox-due.ts'
+import { orphansOf } from './outbox-orphans.ts'
 import type { OutboxSourceParts } from './outbox-parts.ts'
 import { OneAtATime } from './one-at-a-time.ts'
 import { ShardWindow, UNDER_WAY } from './outbox-window.ts'
@@ -67,9 +68,8 @@ export class OutboxSubscription implements Subscription {
     const { outbox, clock, observe, source, leaseMs } = parts
     const tell = (): void => this.#wake.signal()
     const destination = this.#destination
-    const asksSince = (): number | null => this.#asksSince
-    const relay = newUuid()
-    this.#leases = new ShardLeases({ outbox, clock, observe, source, destination, relay, leaseMs, tell, asksSince })
+    const more = { relay: newUuid(), tell, asksSince: (): number | null => this.#asksSince }
+    this.#leases = new ShardLeases({ outbox, clock, observe, source, destination, leaseMs, ...more })
     this.#seals = new Seals(this.#leases)
     this.#due = new OutboxDue(parts, destination, this.#leases)
   }
@@ -139,6 +139,11 @@ export class OutboxSubscription implements Subscription {
       this.#returned.push({ delivery: new OutboxDelivery(stored, again), at })
     }
     this.#wake.signal()
+  }
+
+  orphans(deliveries: readonly Delivery[]): Promise<readonly Delivery[]> {
+    const parts = { ...this.#parts, destination: this.#destination, windows: this.#windows, holds: this.#holds }
+    return orphansOf(parts, deliveries as readonly OutboxDelivery[])
   }
 
   async close(): Promise<void> {

@@ -134,6 +134,11 @@ export interface Subscription {
   readonly acksLater?: boolean
   /** Settles deliveries that are stored as dead letters and must never come again. Default: `ack` */
   reject?(deliveries: readonly Delivery[], options: { readonly reason: string }): Promise<void>
+  /**
+   * The deliveries whose predecessors never come, because the source no longer has them. They run without their
+   * predecessors. Absent: the source cannot tell.
+   */
+  orphans?(deliveries: readonly Delivery[]): Promise<readonly Delivery[]>
   /** Reports to the broker that the consumer still works on these deliveries. */
   extend?(deliveries: readonly Delivery[]): Promise<void>
   /**
