@@ -47,6 +47,10 @@ export class Broker {
     return this.#subscription.acksLater === true
   }
 
+  get isChanging(): boolean {
+    return this.#subscription.isChanging === true
+  }
+
   /**
    * A late read is reported, but not given up: with a second read, messages of the first one would be lost until they
    * are redelivered.
@@ -124,6 +128,15 @@ export class Broker {
       if (!refuse) await this.ack(deliveries)
       else await this.told(() => refuse.call(this.#subscription, deliveries, { reason }))
     }
+  }
+
+  /** If the source cannot answer now, it is asked again when the messages come again. */
+  async orphans(deliveries: readonly Delivery[]): Promise<readonly Delivery[]> {
+    let orphans: readonly Delivery[] = []
+    await this.told(async () => {
+      orphans = (await this.#subscription.orphans?.(deliveries)) ?? []
+    })
+    return orphans
   }
 
   failed({ delivery, attempts }: Arrival, error: unknown): void {

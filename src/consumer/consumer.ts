@@ -78,6 +78,7 @@ interface Running<Tx> {
   readonly stop: AbortController
   /** True if this run only drains. */
   readonly once: boolean
+  stopped: boolean
   readonly ended: Promise<void>
 }
 
@@ -99,13 +100,13 @@ class PulledConsumer<Tx> implements Consumer, StoppableWork {
   }
 
   async start(): Promise<this> {
-    for (;;) {
-      const running = await this.#running?.catch(() => undefined)
-      if (!running || !(running.once || running.stop.signal.aborted)) break
+    while (this.#running) {
+      const running = await this.#running.catch(() => undefined)
+      if (running && !running.once && !running.stop.signal.aborted) return this
       // A run that is stopping or draining ends before a new one starts.
-      await running.ended.catch(() => {})
+      await running?.ended.catch(() => {})
     }
-    await (this.#running ??= this.#begin(false))
+    await (this.#running = this.#begin(false))
     return this
   }
 
@@ -115,6 +116,7 @@ class PulledConsumer<Tx> implements Consumer, StoppableWork {
     const ended = (async () => {
       const running = await this.#running?.catch(() => undefined)
       if (!running) return
+      running.stopped = true
       running.loop.endsBy = core.clock.now() + withinMs
       running.stop.abort()
       await running.ended.catch(() => {})
@@ -130,11 +132,17 @@ class PulledConsumer<Tx> implements Consumer, StoppableWork {
 
   /** Handles the waiting messages. If the consumer is running, waits for a while until it is idle. */
   async drain(): Promise<number> {
-    if (this.#running) {
-      const { loop, ended } = await this.#running
-      const before = loop.handled
-      await Promise.race([loop.idle(), ended])
-      return loop.handled - before
+    while (this.#running) {
+      const running = await this.#running.catch(() => undefined)
+      if (running && !running.once) {
+        const { loop, ended } = running
+        const before = loop.handled
+        await Promise.race([loop.drains.idle(), ended])
+        return loop.handled - before
+      }
+      // Another drain may have read before the latest message came, so this one reads after it.
+      await running?.ended.catch(() => {})
+      if (running?.stopped) return 0
     }
     const running = this.#begin(true)
     this.#running = running
@@ -204,7 +212,7 @@ class PulledConsumer<Tx> implements Consumer, StoppableWork {
       ended.catch((error: unknown) => {
         if (!once) observe({ kind: 'troubled', task: 'consumer', error })
       })
-      return { loop, stop, once, ended }
+      return { loop, stop, once, stopped: false, ended }
     } catch (error) {
       this.#running = undefined
       throw error

@@ -17,6 +17,8 @@ import type { Delivery, PulledSource } from '../source/source.ts'
 import type { Broker } from './broker.ts'
 import { isApplied, isSettled, type Fate, type Fates, type SettledFate } from './fate.ts'
 import { ackFirst } from './first.ts'
+import { IdleDrains } from './idle-drains.ts'
+import { letOrphansRun } from './orphans.ts'
 import { backoffMs, deliveriesOf, pauseWhileDownMs, endedInTime, type ConsumerParts } from './parts.ts'
 import { lookForRewinds } from './rewinds.ts'
 import { prefetchOf, ReceiveSize } from './size.ts'
@@ -28,6 +30,7 @@ import { tellCrowded, withLocks } from '../operation/crowding.ts'
 export class ConsumerLoop<Tx> {
   /** Messages that are settled. */
   handled = 0
+  readonly drains: IdleDrains = new IdleDrains()
   readonly #parts: ConsumerParts<Tx>
   readonly #source: PulledSource<unknown>
   readonly #broker: Broker
@@ -46,7 +49,6 @@ export class ConsumerLoop<Tx> {
   endsBy: number = Infinity
   #suspectRunning = false
   #heldBackByRateOrRest = false
-  #waitingForIdle: (() => void)[] = []
   #seq = 0
   #troubles = 0
   readonly #rest: StoreRest
@@ -87,7 +89,7 @@ export class ConsumerLoop<Tx> {
     try {
       while (!this.#stopping.aborted) {
         if (this.#parts.pausing.paused) {
-          if (this.#active === 0) this.#tellIdle()
+          if (this.#active === 0) this.drains.end()
           if (once && this.#active === 0) return
           // A source that keeps order would not give the messages to another process.
           if (!this.#source.features.orders) await this.#putBack()
@@ -101,24 +103,20 @@ export class ConsumerLoop<Tx> {
           await this.#room.wait(CONSUMER_WAIT_MS)
           continue
         }
-        const came = await this.#receive(max, once || this.#waitingForIdle.length > 0)
-        if (came === 0 && this.#active === 0 && this.#backlog.size === 0) this.#tellIdle()
-        if (came > 0 || !once) continue
+        const came = await this.#receive(max, once)
+        if (came === 0 && this.#isQuiet && this.#backlog.size === 0) this.drains.tell()
+        if (came !== 0 || !once) continue
         this.#dispatch()
-        if (this.#active === 0 && this.#backlog.size === 0) return
+        if (this.#isQuiet && this.#backlog.size === 0) return
         const waits = this.#early.size > 0 || this.#heldBackByRateOrRest
-        if (this.#active === 0 && !waits && this.#backlog.nextAt() > this.#now + CONSUMER_DRAIN_MS) return
+        if (this.#isQuiet && !waits && this.#backlog.nextAt() > this.#now + CONSUMER_DRAIN_MS) return
         await this.#room.wait(Math.min(50, Math.max(1, this.#backlog.nextAt() - this.#now)))
       }
     } finally {
       cancelLooks()
       await this.#end()
-      this.#tellIdle()
+      this.drains.end()
     }
-  }
-
-  #tellIdle(): void {
-    for (const resolve of this.#waitingForIdle.splice(0)) resolve()
   }
 
   resume(): void {
@@ -126,21 +124,22 @@ export class ConsumerLoop<Tx> {
     this.#dispatch()
   }
 
-  /** Resolves when the consumer holds no message, and none came for a while. */
-  idle(): Promise<void> {
-    return new Promise((resolve) => this.#waitingForIdle.push(resolve))
+  get #isQuiet(): boolean {
+    return this.#active === 0 && !this.#broker.isChanging
   }
 
   get #now(): number {
     return this.#parts.core.clock.now()
   }
 
-  async #receive(max: number, once: boolean): Promise<number> {
+  /** Returns how many messages came. Null: the read failed, so more may wait. */
+  async #receive(max: number, once: boolean): Promise<number | null> {
     const { core } = this.#parts
     const at = this.#now
     try {
-      const waitMs = once ? 20 : CONSUMER_WAIT_MS
-      const deliveries = await this.#broker.receive({ max, waitMs, signal: this.#stopping })
+      const waitMs = once || this.drains.any ? 20 : CONSUMER_WAIT_MS
+      const params = { max, waitMs, signal: this.#stopping, drains: this.drains.read() }
+      const deliveries = await this.#broker.receive(params)
       this.#receives.came(deliveries)
       this.#parts.tracker?.received(deliveries)
       for (const delivery of deliveries) this.#add(delivery)
@@ -150,11 +149,11 @@ export class ConsumerLoop<Tx> {
       if (deliveries.length === 0 && this.#now - at < 1) await sleep(core.clock, 5, this.#stopping)
       return deliveries.length
     } catch (error) {
-      if (this.#stopping.aborted) return 0
+      if (this.#stopping.aborted) return null
       core.settings.observe({ kind: 'troubled', task: 'consumer', error })
       if (once) throw error
       await sleep(core.clock, pauseWhileDownMs(this.#parts, ++this.#troubles), this.#stopping)
-      return 0
+      return null
     }
   }
 
@@ -208,6 +207,7 @@ export class ConsumerLoop<Tx> {
     const fates = await workOn(this.#parts, batch)
     // The time of messages that run apart says nothing about ordinary batches.
     if (!apart) this.#parts.size.took(this.#now - startedAt, batch.length)
+    await letOrphansRun(this.#broker, fates)
     await this.#settle(fates)
   }
 

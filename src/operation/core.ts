@@ -64,7 +64,7 @@ export interface Core<Tx> extends Parts {
 }
 
 /** Another task that must be notified of each commit that published events. Its owner stops it. */
-export function wokenBy(wake: () => void): StoppableWork & Pick<WakeableRelay, 'wake'> {
+export function wokenBy(wake: WakeableRelay['wake']): StoppableWork & Pick<WakeableRelay, 'wake'> {
   return { kind: 'relay', name: 'outbox', underWay: 0, isFed: false, wake, stop: () => Promise.resolve() }
 }
 

@@ -35,9 +35,23 @@ export class OutboxDue {
     max: number,
     returned: ReadonlySet<number>,
   ): Promise<readonly { event: HeldEvent; lease: Shard }[]> {
-    const { outbox, clock } = this.#parts
     if (this.#leases.tookDue()) this.at = 0
-    if (clock.now() < this.at) return []
+    if (this.#parts.clock.now() < this.at) return []
+    this.at = Infinity
+    try {
+      return await this.#look(shards, max, returned)
+    } catch (error) {
+      this.at = 0
+      throw error
+    }
+  }
+
+  async #look(
+    shards: readonly Shard[],
+    max: number,
+    returned: ReadonlySet<number>,
+  ): Promise<readonly { event: HeldEvent; lease: Shard }[]> {
+    const { outbox, clock } = this.#parts
     // Events in hand are read again, so the limit makes room for them.
     const limit = Math.min(max, DUE_LIMIT) + this.#inHand.size + this.#busy.letGo()
     const { events, nextInMs } = await outbox.due({
@@ -50,7 +64,8 @@ export class OutboxDue {
     })
     const fresh = events.filter(({ seq }) => !this.#inHand.has(seq) && !returned.has(seq))
     const leastMs = this.#busy.some ? RELAY_POLL_BUSY_MS : events.length > 0 ? IN_HAND_MS : 1
-    this.at = nextInMs === null ? Infinity : clock.now() + Math.max(nextInMs, leastMs)
+    // More events may have become due meanwhile. Then the time is 0.
+    if (nextInMs !== null) this.at = Math.min(this.at, clock.now() + Math.max(nextInMs, leastMs))
     const { ready, cancelled, busy } = await take(outbox, fresh)
     this.#busy.add(busy)
     // There may be more events, or events of aggregates that are not busy.

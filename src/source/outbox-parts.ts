@@ -18,6 +18,9 @@ export interface OutboxSourceParts {
   readonly leaseMs: number
   /** How long events stay. Later they cannot be delivered again. */
   readonly keptForMs: number
-  /** Calls back after each commit of this process that published events. Returns a function that stops this. */
-  onPublished(wake: () => void): () => void
+  /**
+   * Calls back after each commit of this process that published events. `due`: held events may be due, not only new
+   * events. Returns a function that stops this.
+   */
+  onPublished(wake: (options?: { readonly due: boolean }) => void): () => void
 }

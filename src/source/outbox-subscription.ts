@@ -17,6 +17,7 @@ import { isErasedEvent } from '../store/erasure.ts'
 import type { HoldParams, StoredEvent } from '../store/outbox.ts'
 import { OutboxDelivery } from './outbox-delivery.ts'
 import { OutboxDue } from './outbox-due.ts'
+import { orphansOf } from './outbox-orphans.ts'
 import type { OutboxSourceParts } from './outbox-parts.ts'
 import { OneAtATime } from './one-at-a-time.ts'
 import { ShardWindow, UNDER_WAY } from './outbox-window.ts'
@@ -67,23 +68,33 @@ export class OutboxSubscription implements Subscription {
     const { outbox, clock, observe, source, leaseMs } = parts
     const tell = (): void => this.#wake.signal()
     const destination = this.#destination
-    const asksSince = (): number | null => this.#asksSince
-    const relay = newUuid()
-    this.#leases = new ShardLeases({ outbox, clock, observe, source, destination, relay, leaseMs, tell, asksSince })
+    const more = { relay: newUuid(), tell, asksSince: (): number | null => this.#asksSince }
+    this.#leases = new ShardLeases({ outbox, clock, observe, source, destination, leaseMs, ...more })
     this.#seals = new Seals(this.#leases)
     this.#due = new OutboxDue(parts, destination, this.#leases)
   }
 
   async start(): Promise<void> {
     await this.#leases.start()
-    this.#unsubscribe = this.#parts.onPublished(() => this.#wake.signal())
+    this.#unsubscribe = this.#parts.onPublished((options) => {
+      if (options?.due) this.#due.at = 0
+      this.#wake.signal()
+    })
   }
 
   onRevoked(callback: (partitions: readonly string[]) => void): void {
     this.#revoked = callback
   }
 
-  async receive({ max, waitMs, signal }: ReceiveParams): Promise<readonly Delivery[]> {
+  get isChanging(): boolean {
+    return this.#leases.isChanging || !this.#leases.mayRun
+  }
+
+  async receive({ max, waitMs, signal, drains }: ReceiveParams): Promise<readonly Delivery[]> {
+    if (drains) {
+      this.#leases.forgetFree()
+      this.#due.at = 0
+    }
     const until = this.#parts.clock.now() + waitMs
     const ring = (): void => this.#wake.signal()
     signal.addEventListener('abort', ring)
@@ -128,6 +139,11 @@ export class OutboxSubscription implements Subscription {
       this.#returned.push({ delivery: new OutboxDelivery(stored, again), at })
     }
     this.#wake.signal()
+  }
+
+  orphans(deliveries: readonly Delivery[]): Promise<readonly Delivery[]> {
+    const parts = { ...this.#parts, destination: this.#destination, windows: this.#windows, holds: this.#holds }
+    return orphansOf(parts, deliveries as readonly OutboxDelivery[])
   }
 
   async close(): Promise<void> {
@@ -211,13 +227,14 @@ export class OutboxSubscription implements Subscription {
     const all = [...this.#windows.values()]
     const inHand = all.reduce((sum, { bytes }) => sum + bytes, 0)
     const windows = all.filter(({ size, bytes }) => size < WINDOW_MAX && bytes < WINDOW_BYTES_MAX)
-    if (windows.length === 0 || inHand >= CONSUMER_BYTES_MAX) return []
+    // Without any shard, the read tells whether one is free.
+    if (windows.length < Math.min(1, all.length) || inHand >= CONSUMER_BYTES_MAX) return []
     // Begin with another shard each time, because a full batch cuts off the last ones.
-    const turn = this.#turn++ % windows.length
+    const turn = this.#turn++ % Math.max(1, windows.length)
     const turned = [...windows.slice(turn), ...windows.slice(0, turn)]
     const bytes = Math.min(RELAY_BATCH_BYTES, CONSUMER_BYTES_MAX - inHand)
     const limit = this.#size.limit(max, bytes)
-    const perShard = Math.max(8, Math.ceil((limit * 2) / turned.length))
+    const perShard = Math.max(8, Math.ceil((limit * 2) / Math.max(1, turned.length)))
     const read = await outbox.read({
       destination: this.#destination,
       from: turned.map(({ shard }) => ({ shard: shard.shard, cursor: shard.readTo, segment: shard.readFrom })),

@@ -40,6 +40,11 @@ export class ShardWindow {
     return this.#dirty
   }
 
+  /** The ids of the events that are not settled. */
+  get unsettled(): ReadonlySet<string> {
+    return new Set(this.#open.flatMap(({ id, settled }) => (settled ? [] : id)))
+  }
+
   add({ seq, segment, id, payload }: StoredEvent): void {
     const entry = { seq, segment, id, bytes: payload?.length ?? 0, settled: false }
     this.#open.push(entry)

@@ -134,6 +134,11 @@ export interface Subscription {
   readonly acksLater?: boolean
   /** Settles deliveries that are stored as dead letters and must never come again. Default: `ack` */
   reject?(deliveries: readonly Delivery[], options: { readonly reason: string }): Promise<void>
+  /**
+   * The deliveries whose predecessors never come, because the source no longer has them. They run without their
+   * predecessors. Absent: the source cannot tell.
+   */
+  orphans?(deliveries: readonly Delivery[]): Promise<readonly Delivery[]>
   /** Reports to the broker that the consumer still works on these deliveries. */
   extend?(deliveries: readonly Delivery[]): Promise<void>
   /**
@@ -141,6 +146,8 @@ export interface Subscription {
    * running yet, and need not settle them.
    */
   onRevoked?(callback: (partitions: readonly string[]) => void): void
+  /** Parts of the source are about to come to this subscription. A drain waits for them. */
+  readonly isChanging?: boolean
   /**
    * For logs: the database no longer knows that these partitions were read so far. The source gives them up through
    * `onRevoked`, and then takes them again from the position in the database.
@@ -154,6 +161,8 @@ export interface ReceiveParams {
   readonly max: number
   readonly waitMs: number
   readonly signal: AbortSignal
+  /** A drain began after the last call. What the subscription remembers of earlier calls may be too old for the drain. */
+  readonly drains?: boolean
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { DatabaseIdentity } from './database-identity.ts'
 import type { Cancellation } from './cancellation.ts'
+import type { HeldBefore } from './held-before.ts'
 import type { Parked } from './parked.ts'
 
 /**
@@ -7,7 +8,7 @@ import type { Parked } from './parked.ts'
  * cursor, and acknowledges them with a new cursor. Within a shard, `seq` grows in commit order, so no event can appear
  * before the cursor later. An event that cannot be sent now is held, so that only its own aggregate waits.
  */
-export interface Outbox {
+export interface Outbox extends HeldBefore {
   /** Registers the destination. Does nothing if it is registered. */
   open(params: OpenDestinationParams): Promise<void>
   /** Reports that this relay is alive, and extends its leases. One statement, which open operations cannot block. */

@@ -33,6 +33,7 @@ describePostgres('the relay in trouble', () => {
       tryHeld: (params) => inner.tryHeld(params),
       cancel: (params) => inner.cancel(params),
       takeDelayed: (params) => inner.takeDelayed(params),
+      heldBefore: (params) => inner.heldBefore(params),
       settleHeld: (params) => inner.settleHeld(params),
       release: (params) => inner.release(params),
       resend: (params) => inner.resend(params),

@@ -31,6 +31,7 @@ export function memoryOutbox(client: Client): Outbox {
     tryHeld: (params) => autocommit(client, 'outbox.try', (work) => statements.tryHeld(work, params)),
     cancel: (params) => autocommit(client, 'outbox.cancel', (work) => statements.cancel(work, params)),
     takeDelayed: ({ ids }) => autocommit(client, 'outbox.take', (work) => statements.takeDelayed(work, ids)),
+    heldBefore: (params) => autocommit(client, 'outbox.heldBefore', (work) => statements.heldBefore(work, params)),
     settleHeld: (params) => settleHeld(client, params),
     resend: (params) => resend(client, params),
     destinations: () => autocommit(client, 'outbox.destinations', (work) => statements.destinations(work)),

@@ -24,6 +24,7 @@ export function namespacedOutbox(outbox: Outbox, own: Own): Outbox {
       return namespace < 0 ? 'unknown' : outbox.cancel({ id, namespace })
     },
     takeDelayed: ({ ids }) => outbox.takeDelayed({ ids, namespace: own.no }),
+    heldBefore: (params) => outbox.heldBefore(to(params)),
     settleHeld: (params) => outbox.settleHeld(to(params)),
     ...(outbox.identity && { identity: outbox.identity.bind(outbox) }),
     async resend(params) {

@@ -1,6 +1,7 @@
 import { onceError } from '../../errors.ts'
 import { ANSWER_SLACK_MS, RELAY_SETTLE_MS, RELAY_UNPARK_EVENTS, SHARDS } from '../../limits.ts'
 import { readNotBefore } from '../not-before.ts'
+import type { HeldBeforeParams } from '../held-before.ts'
 import { HELD_STATES } from '../outbox.ts'
 import type { Cancellation } from '../cancellation.ts'
 import type { DatabaseIdentity } from '../database-identity.ts'
@@ -126,15 +127,8 @@ export class PostgresOutbox<Tx> implements Outbox {
     })
   }
 
-  async read({
-    destination,
-    from,
-    perShard,
-    limit,
-    bytes = BYTES_MAX,
-    seal,
-    server = null,
-  }: ReadEventsParams): Promise<EventsRead> {
+  async read(params: ReadEventsParams): Promise<EventsRead> {
+    const { destination, from, perShard, limit, bytes = BYTES_MAX, seal, server = null } = params
     const values = [
       destination,
       ...arraysOf(from, 'shard', 'cursor'),
@@ -215,6 +209,11 @@ export class PostgresOutbox<Tx> implements Outbox {
     const timeline = String(row?.['timeline'] ?? '')
     const database = String(row?.['database'] ?? '')
     return { server: String(row?.['server']), timeline: timeline === FIRST_TIMELINE ? '' : timeline, database }
+  }
+
+  async heldBefore({ destination, events }: HeldBeforeParams): Promise<readonly EventPlace[]> {
+    const rows = await this.#query('heldBefore', [destination, ...arraysOf(events, 'shard', 'seq', 'aggregateId')])
+    return rows.map((row) => ({ shard: Number(row['shard']), seq: Number(row['seq']) }))
   }
 
   async settleHeld(params: SettleHeldParams): Promise<SettledEvents> {

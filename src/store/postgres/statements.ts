@@ -33,7 +33,7 @@ import {
   tryHeldSql,
   unparkOrphansSql,
 } from './sql/outbox.ts'
-import { cancelDelayedSql, findDelayedSql, takeDelayedSql } from './sql/outbox-delayed.ts'
+import { cancelDelayedSql, findDelayedSql, heldBeforeSql, takeDelayedSql } from './sql/outbox-delayed.ts'
 import { releaseShardsSql } from './sql/outbox-release.ts'
 import { ackSql } from './sql/outbox-ack.ts'
 import { listParkedSql, lockShardSql, parkedLinesSql, releaseParkedSql, skipParkedSql } from './sql/outbox-parked.ts'
@@ -109,6 +109,7 @@ export type StatementName =
   | 'findDelayed'
   | 'cancelDelayed'
   | 'takeDelayed'
+  | 'heldBefore'
   | 'changeHeld'
   | 'keepHeld'
   | 'parkHeld'
@@ -191,6 +192,7 @@ function texts(schema: string): Readonly<Record<StatementName, string>> {
     findDelayed: findDelayedSql(schema),
     cancelDelayed: cancelDelayedSql(schema),
     takeDelayed: takeDelayedSql(schema),
+    heldBefore: heldBeforeSql(schema),
     changeHeld: changeHeldSql(schema),
     keepHeld: keepHeldSql(schema),
     parkHeld: parkHeldSql(schema),

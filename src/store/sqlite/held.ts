@@ -1,4 +1,5 @@
 import { RELAY_UNPARK_EVENTS } from '../../limits.ts'
+import type { HeldBeforeParams } from '../held-before.ts'
 import { HELD_STATES } from '../outbox.ts'
 import type {
   BlockedAggregate,
@@ -56,6 +57,8 @@ const HEADS = withinBytes(`select ${EVENT_COLUMNS}, h.state, h.attempts, h.tried
 const BEHIND = `select ${EVENT_COLUMNS}, h.state, h.attempts, h.tried, h.resend from effectively_once_held h
   join effectively_once_event e on e.seq = h.seq
   where h.destination = ? and h.shard = ? and h.aggregateid = ? and h.state = 1 and h.seq > ? order by h.seq limit ?`
+const BEFORE = `select 1 from effectively_once_held
+  where destination = ? and shard = ? and aggregateid = ? and seq < ? and state <> 4 limit 1`
 const NEXT = `select min(h.due_at) - ${NOW} as next from effectively_once_held h
   where h.destination = ? and h.due_at is not null and ${MINE} and h.state in (1, 2)`
 
@@ -90,6 +93,13 @@ export async function dueEvents(reader: Reader, params: DueParams): Promise<Due>
   if (found.size > 0) return { events: [...found.values()].sort((a, b) => a.seq - b.seq), nextInMs: 0 }
   const next = (await reader.all(NEXT, [destination, list]))[0]?.['next'] ?? null
   return { events: [], nextInMs: next === null ? null : Number(next) }
+}
+
+export async function heldBefore(reader: Reader, { destination, events }: HeldBeforeParams): Promise<EventPlace[]> {
+  const found: EventPlace[] = []
+  for (const { shard, seq, aggregateId } of events)
+    if ((await reader.all(BEFORE, [destination, shard, aggregateId, seq])).length > 0) found.push({ shard, seq })
+  return found
 }
 
 /** Makes the first waiting event of an aggregate due now, unless it has a time. */

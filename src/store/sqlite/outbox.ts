@@ -3,7 +3,7 @@ import type { Ack, Acked, AckParams, Beat, BeatParams, EventsRead, Outbox, ReadE
 import type { LeaseShardsParams, ReleaseParams, ShardState } from '../outbox.ts'
 import { rewoundShards } from '../rewound.ts'
 import { cancel, takeDelayed } from './delayed.ts'
-import { blockedOf, dueEvents, hold, isOurs, parkedOf, promote, READ_BLOCKED, settleHeld, tryHeld } from './held.ts'
+import { blockedOf, dueEvents, heldBefore, hold, isOurs, parkedOf, promote, READ_BLOCKED, settleHeld, tryHeld } from './held.ts'
 import { unparkOrphans } from './held.ts'
 import { NOW } from './migrations.ts'
 import { EVENT_COLUMNS, eventOf, withinBytes } from './outbox-event.ts'
@@ -63,6 +63,7 @@ export function sqliteOutbox({ writer, reader }: { writer: Writer; reader: Reade
     tryHeld: (params) => writer.write((turn) => tryHeld(turn, params)),
     cancel: (params) => writer.write((turn) => cancel(turn, params)),
     takeDelayed: ({ ids }) => writer.write((turn) => takeDelayed(turn, ids)),
+    heldBefore: (params) => heldBefore(reader, params),
     settleHeld: (params) => writer.write((turn) => settleHeld(turn, params)),
     resend: (params) => writer.write((turn) => resend(turn, params)),
     destinations: async () => (await reader.all(DESTINATIONS)).map((row) => String(row['destination'])),

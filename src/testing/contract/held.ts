@@ -27,6 +27,27 @@ export const HELD_CASES: readonly Case[] = [
     },
   },
   {
+    name: 'outbox: an event knows of held events before it in its aggregate, until they are settled',
+    unless,
+    async test(subject) {
+      const relay = await Relayer.open(subject)
+      const { mine, events } = await relay.begin(3)
+      const [delayed, skipped, last] = events
+      const later = { state: 'delayed', notBefore: new Date(Date.now() + 60_000).toISOString() } as const
+      const hold = [held(delayed, later), held(skipped, { state: 'skipped', attempts: 1, reason: 'no' })]
+      await relay.ack(mine, { cursor: last.seq, tryingTo: null, attempt: 0 }, hold)
+      const { destination } = relay
+      const other = { ...last, aggregateId: 'o\'"\\{},' }
+      const before = (of: typeof events | readonly (typeof last)[]) =>
+        relay.outbox.heldBefore({ destination, events: [...of] })
+      const found = (await before([...events, other])).map(placeOf).sort((a, b) => a.seq - b.seq)
+      assert.deepEqual(found, [skipped, last].map(placeOf))
+      assert.deepEqual(await before([]), [])
+      await relay.settle(mine, { sent: [delayed] })
+      assert.deepEqual(await before(events), [])
+    },
+  },
+  {
     name: 'outbox: an excluded aggregate does not use up the limit of a read',
     unless,
     async test(subject) {

@@ -11,7 +11,7 @@ import type { Ending } from './process.ts'
 const STATEMENTS = ['claim', 'reread', 'renew', 'read', 'completeInside', 'append', 'savepoint'] as const
 const COMMITS = ['complete', 'completeStep'] as const
 const ALONE = ['finish', 'steps', 'startStep', 'finishStep', 'suspend'] as const
-const OUTBOX = ['open', 'read', 'ack', 'due', 'tryHeld', 'takeDelayed', 'settleHeld'] as const
+const OUTBOX = ['open', 'read', 'ack', 'due', 'tryHeld', 'takeDelayed', 'heldBefore', 'settleHeld'] as const
 const INBOX = ['open', 'look', 'trying', 'untry', 'tries', 'failed', 'park', 'positions', 'pass'] as const
 
 /**

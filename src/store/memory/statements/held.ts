@@ -10,6 +10,7 @@ import type {
   ShardLease,
   TryHeldParams,
 } from '../../outbox.ts'
+import type { HeldBeforeParams } from '../../held-before.ts'
 import type { Work } from '../database/connection.ts'
 import { heldKey, shardKey, storedEventOf } from '../database/rows.ts'
 import type { HeldRow } from '../database/rows.ts'
@@ -55,6 +56,14 @@ export function due({ database, tx }: Work, params: DueParams): HeldEvent[] {
     const { attempts, tried, resend: number } = row
     return { ...storedEventOf(event), state: row.state as 'waiting' | 'delayed', attempts, tried, resend: number }
   })
+}
+
+export function heldBefore({ database, tx }: Work, { destination, events }: HeldBeforeParams): EventPlace[] {
+  const rows = database.held.rows(tx).map(([, row]) => row)
+  const isHeld = ({ state }: HeldRow): boolean => state !== 'skipped'
+  return events.filter((event) =>
+    rows.some((row) => isHeld(row) && isWith(row, destination, event) && row.seq < event.seq),
+  )
 }
 
 /** Whether these shards have a due event. Another process may have held it. */

@@ -9,7 +9,7 @@ import { cancel, takeDelayed } from './delayed.ts'
 import { eraseEvents, eraseLetters, eraseRecords } from './erase.ts'
 import { evict, listOperations, showOperation } from './operation.ts'
 import { heartbeat, lapsed, release, settle, suspend, takeOver, unknown } from './lease.ts'
-import { blocked, due, fenceShards, nextDue, promoteHeld, settleHeld, tryHeld, unparkOrphans } from './held.ts'
+import { blocked, due, fenceShards, heldBefore, nextDue, promoteHeld, settleHeld, tryHeld, unparkOrphans } from './held.ts'
 import { countLetters, discardLetters, getLetter, listLetters, lockLetters, parkLetters } from './letters.ts'
 import { listNamespaces, lockNamespaces, registerNamespace } from './namespace.ts'
 import { listParked, lockShard, parkedLines, settleParked } from './parked.ts'
@@ -91,6 +91,7 @@ export interface Statements {
   readonly finishStep: typeof finishStep
   readonly forgetDestination: typeof forgetDestination
   readonly getLetter: typeof getLetter
+  readonly heldBefore: typeof heldBefore
   readonly heartbeat: typeof heartbeat
   readonly importLetters: typeof importLetters
   readonly lapsed: typeof lapsed
@@ -190,6 +191,7 @@ export const STATEMENTS: Statements = {
   finishStep,
   forgetDestination,
   getLetter,
+  heldBefore,
   heartbeat,
   importLetters,
   lapsed,

@@ -69,6 +69,14 @@ select x.id::text as id, d.state is not null as cancelled
  where x.id = any($1::text::uuid[]) and x.shard / ${SHARDS} = $2::int4 and x.state <> 2 and d.state is distinct from 1`
 }
 
+/** The events with a held one before them in their aggregate. $1 destination, $2 shards, $3 seqs, $4 aggregates */
+export function heldBeforeSql(schema: string): string {
+  return `
+select v.shard, v.seq::float8 as seq from unnest($2::text::int4[], $3::text::int8[], $4::text::text[]) v(shard, seq, aggregateid)
+ where exists (select 1 from ${schema}.held h
+                where h.destination = $1::text and h.shard = v.shard and h.aggregateid = v.aggregateid and h.seq < v.seq and h.state <> 4)`
+}
+
 /**
  * Looks at the next rows after an id, and deletes those whose events are gone and that no caller is cancelling. Returns
  * the last id it looked at, or nothing at the end. A row without a number was cancelled by a transaction that never
