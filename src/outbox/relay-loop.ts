@@ -117,7 +117,7 @@ export class RelayLoop {
         } catch (error) {
           if (this.#state.once) throw error
           this.#trouble(error)
-          await this.#wake.pause(pauseWhileDownMs(this.#parts.random, ++this.#troubles))
+          await this.#wake.pause(pauseWhileDownMs(this.#parts.random, ++this.#troubles), () => this.#state.stopping)
         }
       }
     } finally {
