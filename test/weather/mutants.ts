@@ -228,6 +228,20 @@ const STORMS: readonly TestedMutant[] = [
     replace: 'if (await this.wait(leftMs)) return',
   },
   {
+    name: 'a broker of Kafka that refuses every topic costs each event an attempt',
+    test: 'src/broker/refuses-all.test.ts',
+    file: 'src/broker/kafka/sink.ts',
+    find: 'giveUp(index, refused.get(topic), true, true)',
+    replace: 'giveUp(index, refused.get(topic), true)',
+  },
+  {
+    name: 'queues that are all missing cost each event an attempt',
+    test: 'src/broker/refuses-all.test.ts',
+    file: 'src/broker/sqs/batch-sink.ts',
+    find: 'tell(index, { ...failed(error, true), perhapsDown: true })',
+    replace: 'tell(index, failed(error, true))',
+  },
+  {
     name: 'a subject function that throws fails the whole call',
     test: 'test/relay/one-event.test.ts',
     file: 'src/broker/nats/sink.ts',
