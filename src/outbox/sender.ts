@@ -108,6 +108,8 @@ export class Sender {
 
   add(items: readonly Item[]): void {
     for (const item of items) {
+      // The next owner of the shard sends it.
+      if (item.shard.leaving) continue
       // An earlier event of its aggregate may have failed since it was read.
       const parked = item.held ? undefined : item.shard.blocked.get(item.stored.aggregateId)
       if (parked === undefined) this.#lanes.add(item)

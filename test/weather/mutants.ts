@@ -242,6 +242,13 @@ const STORMS: readonly TestedMutant[] = [
     replace: 'tell(index, failed(error, true))',
   },
   {
+    name: 'a relay hands over events of a shard that it gives away',
+    test: 'src/outbox/leaving.test.ts',
+    file: 'src/outbox/sender.ts',
+    find: '      if (item.shard.leaving) continue\n',
+    replace: '',
+  },
+  {
     name: 'a subject function that throws fails the whole call',
     test: 'test/relay/one-event.test.ts',
     file: 'src/broker/nats/sink.ts',
