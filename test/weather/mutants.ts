@@ -152,6 +152,13 @@ const FAILOVERS: readonly TestedMutant[] = [
     replace: "return this.#timeline !== '-' ? this.brokerId :",
   },
   {
+    name: 'a relay whose role may not read the control file sees no promotion',
+    test: 'src/store/postgres/outbox.test.ts',
+    file: 'src/store/postgres/identity.ts',
+    find: "ask('identity').catch(orAsk('timeline'))",
+    replace: "ask('identity')",
+  },
+  {
     name: 'a server that was started again counts as promoted',
     test: 'test/weather/promoted.test.ts',
     file: 'src/outbox/shard-leases.ts',
