@@ -47,3 +47,52 @@ it('calls that end do not shorten the pauses while the database is away', async 
   expect(new Set(sent).size).toBe(900)
   expect(sent.length).toBe(900)
 })
+
+it.each(['ack', 'read'] as const)(
+  'commits do not shorten the pauses while the database refuses each %s',
+  async (what) => {
+    const memory = memoryStore()
+    let away = false
+    let asked = 0
+    const refuse = async (): Promise<never> => {
+      asked++
+      throw new Error('too many connections')
+    }
+    const outbox: Outbox = {
+      ...memory.outbox,
+      ack: (params) => (away && what === 'ack' ? refuse() : memory.outbox.ack(params)),
+      read: (params) => (away && what === 'read' ? refuse() : memory.outbox.read(params)),
+    }
+    const once = effectivelyOnce({
+      namespace: 'away',
+      store: { ...memory, outbox },
+      events,
+      sweep: false,
+      guard: 'off',
+    })
+    const sent = new Set<unknown>()
+    const relay = await once
+      .relay({ to: inProcessSink(({ data }) => void sent.add((data as { n: number }).n)) })
+      .start()
+    let made = 0
+    const make = (): Promise<unknown> =>
+      once.run({ scope: 's', key: `k${made}`, input: null }, ({ publish }) => publish('made', { n: made++ }))
+    const commitFor = async (ms: number): Promise<void> => {
+      for (const end = performance.now() + ms; performance.now() < end; await pause(5)) await make()
+    }
+    await commitFor(100)
+    away = true
+    await commitFor(1_500)
+    expect(made).toBeGreaterThan(100)
+    expect(asked).toBeGreaterThan(0)
+    expect(asked).toBeLessThan(20)
+    away = false
+    await expect.poll(() => sent.size, { timeout: 5_000, interval: 20 }).toBe(made)
+    away = true
+    await commitFor(500)
+    const begun = performance.now()
+    await relay.stop({ within: '1s' })
+    expect(performance.now() - begun).toBeLessThan(1_200)
+    await once.close()
+  },
+)

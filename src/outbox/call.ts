@@ -22,6 +22,8 @@ export interface CallParts {
 /** What the sender knew when a call began. */
 export interface Round {
   readonly no: number
+  /** The sink was down, and the call only tries it. */
+  readonly probing: boolean
   readonly sent: number
   /** Aggregates that had a failure in this call. Their later events were not sent. */
   readonly broken: Set<string>
@@ -40,6 +42,8 @@ export class Call {
   readonly items: readonly Item[]
   readonly round: Round
   readonly startedAt: number
+  /** The call tries a sink that is down, and has no answer yet after a while. */
+  isOld = false
   /** Never rejects. */
   readonly ended: Promise<Ended | undefined>
   readonly #parts: CallParts

@@ -59,6 +59,11 @@ export function isToBlame(item: Item, sent: number): boolean {
   return times >= DOUBTED_MAX
 }
 
+/** Other events were under way when the event failed. If one is sent before it fails again, the event is at fault. */
+export function blameNext({ doubted }: Item): void {
+  if (doubted) doubted.times = DOUBTED_MAX - 1
+}
+
 /**
  * For events that are sent alone: when a skipped event is written, the later events of its aggregate are written as
  * held.

@@ -97,8 +97,18 @@ export class Ledger {
   async #accepted<T extends Acked>(leases: readonly ShardLease[], written: T): Promise<T | undefined> {
     const isRefused = leases.some(({ shard }) => !written.ours.includes(shard))
     if (!isRefused || (await this.#leases.followServer()) !== 'restarted') return written
-    await this.#wake.pause(pauseWhileDownMs(this.#parts.random, 1))
+    await this.#pause(1)
     return undefined
+  }
+
+  /** If the relay stops meanwhile, the write is repeated at once. Commits do not end the pause. */
+  #pause(tries: number): Promise<void> {
+    const state = this.#state
+    const { stopping } = state
+    return this.#wake.pause(
+      pauseWhileDownMs(this.#parts.random, tries),
+      () => state.overdue || state.stopping !== stopping,
+    )
   }
 
   #dropLost(leases: readonly ShardLease[], still: readonly number[]): ReadonlySet<number> {
@@ -112,11 +122,11 @@ export class Ledger {
   /** Writes again after a pause, unless the lease is in doubt or the relay stops. */
   #again(tries: number): (error: unknown) => Promise<undefined> {
     return async (error) => {
-      const { random, observe } = this.#parts
+      const { observe } = this.#parts
       const { stopping, overdue, once } = this.#state
       if (!this.#leases.mayRun || once || (stopping && overdue)) throw error
       observe({ kind: 'troubled', task: 'relay', error })
-      await this.#wake.pause(pauseWhileDownMs(random, tries))
+      await this.#pause(tries)
     }
   }
 

@@ -117,7 +117,7 @@ export class RelayLoop {
         } catch (error) {
           if (this.#state.once) throw error
           this.#trouble(error)
-          await this.#wake.pause(pauseWhileDownMs(this.#parts.random, ++this.#troubles))
+          await this.#wake.pause(pauseWhileDownMs(this.#parts.random, ++this.#troubles), () => this.#state.stopping)
         }
       }
     } finally {
@@ -157,7 +157,7 @@ export class RelayLoop {
     this.#incoming = []
     this.#sender.add(incoming.filter(({ shard, state }) => state === 'open' && this.#keeps(shard)))
     if (this.#recorder.dueInMs <= 0) await this.#recorder.flush()
-    if (this.#state.once && this.#sender.circuit.down >= SINK_TRIES_ONCE) throw this.#sender.trouble as Error
+    if (this.#state.once && this.#sender.isDown(SINK_TRIES_ONCE)) throw this.#sender.trouble as Error
     return found || suspect !== undefined || this.#rest()
   }
 

@@ -2,10 +2,11 @@ import { RELAY_PROBE_MS } from '../limits.ts'
 import { Throttle } from '../platform/rate-limit.ts'
 import type { Verdict } from '../sink/sink.ts'
 import { Call, type CallParts, type Ended, type Round } from './call.ts'
+import { Calls } from './calls.ts'
 import { Circuit, SinkDown } from './circuit.ts'
-import { areMany, DOUBTS_MAX, hasFailed, type Doubt } from './doubt.ts'
+import { Doubts, DOUBTS_MAX, type Doubt } from './doubt.ts'
 import { behind, failed, type Failure } from './holding.ts'
-import { holdBehindSkipped, isDecided, isToBlame, type Item } from './item.ts'
+import { blameNext, holdBehindSkipped, isDecided, isToBlame, type Item } from './item.ts'
 import type { ShardLeases } from './shard-leases.ts'
 import { Lanes } from './lanes.ts'
 import { Pace } from './pace.ts'
@@ -34,9 +35,9 @@ export class Sender {
   readonly #pace: Pace
   readonly #throttle: Throttle
   readonly #callParts: CallParts
-  readonly #calls = new Map<Call, Promise<void>>()
+  readonly #calls: Calls
   #lanes = new Lanes()
-  #doubts: Doubt[] = []
+  readonly #doubts: Doubts
   /** Events that were tried while the sink was down. */
   #tried: Item[] = []
   #decided: Item[] = []
@@ -64,21 +65,32 @@ export class Sender {
       mayBegin: () => !state.stopping,
       decide: (item, verdict, round) => this.#decide(item, verdict, round),
     }
+    this.#doubts = new Doubts(clock, () => {
+      this.#judge()
+      this.fill()
+      changed()
+    })
     this.#pace = new Pace({ batch: sink.batch, leaseMs })
     this.#throttle = new Throttle(clock, parts.rate, () => this.fill())
     this.circuit = new Circuit(clock, parts.random, () => {
       this.fill()
       changed()
     })
+    this.#calls = new Calls(this.circuit, sink.concurrency ?? 1)
   }
 
   get isQuiet(): boolean {
-    return this.#calls.size === 0
+    return this.#calls.isQuiet
   }
 
   /** Whether no event waits and none is under way. */
   get isIdle(): boolean {
     return this.isQuiet && this.#lanes.isEmpty
+  }
+
+  /** Whether nothing was sent in so many rounds, and no call is under way that began before them. */
+  isDown(rounds: number): boolean {
+    return this.circuit.down >= rounds && this.#calls.areProbes
   }
 
   /** Whether no event can be handed over next. */
@@ -96,6 +108,8 @@ export class Sender {
 
   add(items: readonly Item[]): void {
     for (const item of items) {
+      // The next owner of the shard sends it.
+      if (item.shard.leaving) continue
       // An earlier event of its aggregate may have failed since it was read.
       const parked = item.held ? undefined : item.shard.blocked.get(item.stored.aggregateId)
       if (parked === undefined) this.#lanes.add(item)
@@ -121,19 +135,15 @@ export class Sender {
   drop(shards: ReadonlySet<Shard>): void {
     if (shards.size === 0) return
     this.#lanes.drop(shards)
-    const gone = [...this.#doubts.map(({ item }) => item), ...this.#tried].filter(({ shard }) => shards.has(shard))
-    this.#doubts = this.#doubts.filter(({ item }) => !shards.has(item.shard))
+    const tried = this.#tried.filter(({ shard }) => shards.has(shard))
     this.#tried = this.#tried.filter(({ shard }) => !shards.has(shard))
-    for (const item of gone) this.#giveUp(item)
+    for (const item of [...this.#doubts.take(shards).map((doubt) => doubt.item), ...tried]) this.#giveUp(item)
     this.written([...this.#skipped].filter(({ shard }) => shards.has(shard)))
   }
 
   /** Whether events of this shard are under way. */
   isBusyWith(shard: Shard): boolean {
-    for (const { items } of this.#calls.keys()) {
-      if (items.some((of) => of.shard === shard && of.state === 'underWay')) return true
-    }
-    return false
+    return this.#calls.areBusyWith(shard)
   }
 
   fill(): void {
@@ -146,37 +156,26 @@ export class Sender {
       if (this.#tried.length > 0) this.#return(this.#tried.splice(0), false)
     }
     // One at a time: an event that arrives meanwhile is tried next, and not after all that failed.
-    else if (this.isQuiet && this.#lanes.isDry) this.#return(this.#tried.splice(0, 1), false)
-    while (this.#hasRoom()) {
+    else if (this.#lanes.isDry && this.#calls.haveRoom) this.#return(this.#tried.splice(0, 1), false)
+    while (this.#calls.haveRoom) {
       const size = Math.min(this.#throttle.room(), probing ? 1 : this.#pace.size)
       const items = this.#lanes.take(size, sink.orders)
       if (items.length === 0) return
       this.#throttle.started(items.length)
-      const round: Round = { no: this.circuit.round, sent: this.#sent, broken: new Set() }
+      const round: Round = { no: this.circuit.round, probing, sent: this.#sent, broken: new Set() }
       const call = new Call(this.#callParts, items, round)
-      this.#calls.set(
-        call,
-        call.ended.then((ended) => this.#ended(call, ended)),
-      )
-      void call.run()
-      if (probing) this.#parts.clock.after(RELAY_PROBE_MS, () => this.fill())
+      this.#calls.begin(call, (ended) => this.#ended(call, ended))
+      const tryAnother = (): void => {
+        call.isOld = true
+        this.fill()
+      }
+      if (probing) this.#parts.clock.after(RELAY_PROBE_MS, tryAnother)
     }
   }
 
-  /** While the sink is down, one call tries it. If no answer comes, the event of that call may be at fault. */
-  #hasRoom(): boolean {
-    const { sink, clock } = this.#parts
-    if (this.#calls.size >= (sink.concurrency ?? 1)) return false
-    if (this.circuit.down === 0) return true
-    const tries = [...this.#calls.keys()].filter(({ round }) => round.no === this.circuit.round)
-    const [first] = tries
-    return !first || clock.now() - first.startedAt >= tries.length * RELAY_PROBE_MS
-  }
-
   /** Ends the calls that are under way. */
-  async abort(): Promise<void> {
-    for (const call of this.#calls.keys()) call.stop(new Error('the relay is stopping'))
-    await Promise.all(this.#calls.values())
+  abort(): Promise<void> {
+    return this.#calls.abort()
   }
 
   /**
@@ -184,10 +183,9 @@ export class Sender {
    * sent, because the relay stops, pauses or lost its lease, or because the sink is down.
    */
   async alone(items: readonly Item[], wait: () => Promise<unknown>): Promise<boolean> {
-    const outside = { lanes: this.#lanes, doubts: this.#doubts, tried: this.#tried, decided: this.#decided }
+    const outside = { lanes: this.#lanes, doubts: this.#doubts.take(), tried: this.#tried, decided: this.#decided }
     const downs = this.circuit.down + DOUBTS_MAX
     this.#lanes = new Lanes()
-    this.#doubts = []
     this.#tried = []
     this.#decided = []
     this.#alone = true
@@ -207,16 +205,16 @@ export class Sender {
     } finally {
       await this.abort()
       for (const item of items) this.#skipped.delete(item)
+      this.#doubts.take()
       this.#alone = false
       this.#lanes = outside.lanes
-      this.#doubts = outside.doubts
+      for (const doubt of outside.doubts) this.#doubts.add(doubt)
       this.#tried = outside.tried
       this.#decided = outside.decided
     }
   }
 
   #ended(call: Call, ended: Ended | undefined): void {
-    this.#calls.delete(call)
     if (ended) this.#failed(call, ended)
     else this.#pace.took(call.items.length, this.#parts.clock.now() - call.startedAt)
     this.#judge()
@@ -257,31 +255,29 @@ export class Sender {
   /** The sink works, so the events in doubt failed by themselves. */
   #works(): void {
     if (this.circuit.down > 0) this.circuit.close()
-    if (this.#doubts.length === 0) return
-    const doubts = this.#doubts
-    this.#doubts = []
-    for (const { item, error } of doubts) this.#fail(item, { error, retryable: true })
+    if (!this.#doubts.first) return
+    for (const { item, error } of this.#doubts.take()) this.#fail(item, { error, retryable: true })
   }
 
   #doubt(doubt: Doubt, round: Round): void {
     // The sink was known to be down when this call began, so the failure says nothing new.
     if (round.no !== this.circuit.round) return void this.#tried.push(doubt.item)
     if (isToBlame(doubt.item, this.#sent)) return this.#fail(doubt.item, { error: doubt.error, retryable: true })
-    this.#doubts.push(doubt)
+    this.#doubts.add(doubt)
     // Other events were sent during this call.
     if (this.#sent > round.sent) this.#works()
   }
 
   /** After a call: decides who is at fault, the sink or the events in doubt, or tries another event first. */
   #judge(): void {
-    const [first] = this.#doubts
+    const { first, areAnswered, areKnown, areMany, isOverdue } = this.#doubts
     if (!first) return
     const { down } = this.circuit
-    const alone = this.isQuiet && this.#lanes.isDry
-    const known = this.#doubts.every((doubt) => doubt.answered && (this.#alone || hasFailed(doubt)))
+    const { isDry } = this.#lanes
+    const known = areAnswered && (this.#alone || areKnown)
     // It failed before while others were sent, so no other event is needed to decide.
-    if (alone && down === 0 && known) this.#works()
-    else if (alone || down > 0 || areMany(this.#doubts)) this.#open(first.error)
+    if (this.isQuiet && isDry && down === 0 && known) this.#works()
+    else if ((isDry && (this.isQuiet || isOverdue)) || down > 0 || areMany) this.#open(first.error)
   }
 
   /** The sink is down, and no event is at fault. */
@@ -290,7 +286,11 @@ export class Sender {
     this.trouble = new SinkDown(error)
     this.#parts.observe({ kind: 'troubled', task: 'relay', error: this.trouble })
     // Try these after all others. Otherwise an event that is at fault would be tried for ever.
-    for (const { item } of this.#doubts.splice(0)) this.#tried.push(item)
+    const beside = this.#doubts.isOverdue && !this.isQuiet
+    for (const { item } of this.#doubts.take()) {
+      if (beside) blameNext(item)
+      this.#tried.push(item)
+    }
   }
 
   #fail(item: Item, failure: Failure): void {

@@ -27,6 +27,7 @@ export interface Tools {
 export function suspectOf({ shards }: ShardLeases): Shard | undefined {
   let found: Shard | undefined
   for (const shard of shards.values()) {
+    if (shard.leaving) continue
     if (shard.suspect && shard.suspect.attempt < (found?.suspect?.attempt ?? Infinity)) found = shard
   }
   return found

@@ -30,6 +30,22 @@ describe('a wake', () => {
     expect(performance.now() - begun).toBeGreaterThan(20)
   })
 
+  test('ends a pause only with the news that the pause waits for, and keeps all other news', async () => {
+    const wake = new WakeSignal(systemClock)
+    let stopping = false
+    const begun = performance.now()
+    setTimeout(() => wake.signal(), 5)
+    await wake.pause(50, () => stopping)
+    expect(performance.now() - begun).toBeGreaterThan(40)
+    expect(await wake.wait(LONG_MS)).toBe(true)
+    setTimeout(() => {
+      stopping = true
+      wake.signal()
+    }, 5)
+    await wake.pause(LONG_MS, () => stopping)
+    expect(await wake.wait(LONG_MS)).toBe(true)
+  })
+
   test('keeps the process alive while a relay waits for it', async () => {
     const held: (boolean | undefined)[] = []
     const after: typeof systemClock.after = (ms, callback, isHeld) => {

@@ -53,9 +53,14 @@ export class WakeSignal {
     return rung === 'rung'
   }
 
-  /** Waits although it is nudged. Only a signal ends the pause early. */
-  async pause(ms: number): Promise<void> {
+  /** Waits although there is news. Only a signal after which `until` is true ends the pause early. */
+  async pause(ms: number, until: () => boolean): Promise<void> {
     const end = this.#clock.now() + ms
-    for (let leftMs = ms; leftMs > 0; leftMs = end - this.#clock.now()) if (await this.wait(leftMs)) return
+    let isRung = false
+    for (let leftMs = ms; leftMs > 0 && !until(); leftMs = end - this.#clock.now()) {
+      if (await this.wait(leftMs)) isRung = true
+    }
+    // The next wait hears of the news.
+    if (isRung) this.#rung = 'rung'
   }
 }

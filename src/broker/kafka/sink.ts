@@ -102,7 +102,8 @@ export function kafkaSink(make: MakeKafkaProducer, options: KafkaSinkOptions): S
         const named = new Set(records.map(({ topic }) => topic).filter((topic) => topic !== UNWRITABLE.topic))
         const refused = await slot.use(signal, (producer) => refusedTopics(producer, [...named]))
         for (const [index, { topic }] of records.entries()) {
-          if (refused.has(topic)) giveUp(index, refused.get(topic), true)
+          // If the broker refuses every topic, it is at fault, as after a change of its rights.
+          if (refused.has(topic)) giveUp(index, refused.get(topic), true, true)
         }
       }
       let most = KAFKA_BATCH_BYTES
@@ -125,11 +126,12 @@ export function kafkaSink(make: MakeKafkaProducer, options: KafkaSinkOptions): S
         }
       }
 
-      function giveUp(culprit: number, error: unknown, retryable: boolean): void {
+      function giveUp(culprit: number, error: unknown, retryable: boolean, perhapsDown = false): void {
         const { id } = (events[culprit] as OutgoingEvent).aggregate
         for (const [index, { aggregate }] of events.entries()) {
           // Later events of the aggregate must not overtake the failed one.
-          if (index >= culprit && aggregate.id === id) verdicts[index] ??= { kind: 'failed', error, retryable }
+          if (index < culprit || aggregate.id !== id) continue
+          verdicts[index] ??= { kind: 'failed', error, retryable, perhapsDown }
         }
       }
     },

@@ -1,8 +1,8 @@
 /**
  * What a failed publish means. 'down': the server is at fault, and no event loses an attempt. 'retryable' and
- * 'forever': the event is at fault.
+ * 'forever': the event is at fault. 'perhapsDown': the server is at fault if it refuses every event so.
  */
-export type NatsJudgement = 'down' | 'retryable' | 'forever'
+export type NatsJudgement = 'down' | 'perhapsDown' | 'retryable' | 'forever'
 
 const MESSAGE_EXCEEDS_MAXIMUM = 10_054
 const STREAM_STORE_FAILED = 10_077
@@ -13,7 +13,7 @@ export function judgeNatsError(error: unknown, taken: boolean): NatsJudgement {
   if (name === 'InvalidArgumentError' && /max_payload/.test(message)) return 'forever'
   if (name === 'InvalidSubjectError') return 'forever'
   if (name === 'JetStreamNotEnabled') return taken ? 'down' : 'retryable'
-  if (name === 'PermissionViolationError') return 'retryable'
+  if (name === 'PermissionViolationError') return 'perhapsDown'
   if (code === MESSAGE_EXCEEDS_MAXIMUM) return 'forever'
   // A full stream refuses every event, unless only this subject is full.
   if (code === STREAM_STORE_FAILED) return /per subject/.test(message) ? 'retryable' : 'down'

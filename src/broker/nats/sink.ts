@@ -96,7 +96,9 @@ export function natsSink(js: NatsJetStream, options: NatsSinkOptions): Sink {
       // The server does not answer for a subject that the stream does not accept. Then only this event fails.
       const taken = judged.subjects.length === 0 || covers(judged.subjects, subject)
       const judgement = judgeNatsError(error, taken)
-      return judgement === 'down' ? { down: error } : failed(error, judgement === 'retryable')
+      if (judgement === 'down') return { down: error }
+      if (judgement !== 'perhapsDown') return failed(error, judgement === 'retryable')
+      return { verdict: { kind: 'failed', error, retryable: true, perhapsDown: true } }
     }
   }
 

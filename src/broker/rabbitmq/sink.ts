@@ -102,7 +102,10 @@ export function rabbitmqSink(connection: RabbitmqConnection, options: RabbitmqSi
     await new Promise((resolve) => setImmediate(resolve))
     const reason = returned.get(brokerId)
     returned.delete(brokerId)
-    return reason === undefined ? { verdict: SENT } : failed(new Error(`RabbitMQ returned the event: ${reason}`), true)
+    if (reason === undefined) return { verdict: SENT }
+    // If every event is returned, the queues or their bindings are gone.
+    const error = new Error(`RabbitMQ returned the event: ${reason}`)
+    return { verdict: { kind: 'failed', error, retryable: true, perhapsDown: true } }
   }
 
   /** Sends all events that have no verdict yet. Returns an error if it ended early. */

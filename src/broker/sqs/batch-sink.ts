@@ -97,9 +97,9 @@ async function sendFirsts(
     } catch (error) {
       if (isRefusal(error) && request.length > 1) for (const one of request) await send([one])
       else if (isRefusal(error)) for (const { index } of request) tell(index, failed(error, false))
-      // Only the events of a queue that a function chose wrongly fail.
+      // Only the events of a queue that a function chose wrongly fail. If every queue is missing, AWS is at fault.
       else if (isNotFound(error) && typeof service.to !== 'string') {
-        for (const { index } of request) tell(index, failed(error, true))
+        for (const { index } of request) tell(index, { ...failed(error, true), perhapsDown: true })
       } else down ??= { error }
     }
   }
@@ -136,7 +136,7 @@ function verdictOf({ Successful = [], Failed = [] }: BatchAnswer, at: number): V
   const { Code = 'unknown', Message = '' } = failure
   const error = new Error(`${Code}: ${Message}`)
   if (isEventsFault(failure)) return failed(error, false)
-  return { kind: 'failed', error, retryable: true, perhapsDown: true }
+  return { ...failed(error, true), perhapsDown: true }
 }
 
 /** AWS also blames the sender for limits and for keys that the sender may not use. They are not the event's fault. */
@@ -150,6 +150,6 @@ function isRefusal(error: unknown): boolean {
   return /TooLong|InvalidMessageContents/.test(String(name))
 }
 
-function failed(error: unknown, retryable: boolean): Verdict {
+function failed(error: unknown, retryable: boolean): Verdict & { readonly kind: 'failed' } {
   return { kind: 'failed', error, retryable }
 }

@@ -103,4 +103,30 @@ describePostgres('the outbox on PostgreSQL', (database) => {
     }
     expect(least).toBeLessThan(60)
   })
+
+  test('a role that may not read the control file still sees a promotion', async () => {
+    const admin = await pool.connect()
+    const role = `limited_${process.pid}`
+    // A server that was promoted once: its name of a log file begins with the second timeline.
+    await admin.query(`
+      create role ${role};
+      create schema promoted;
+      grant usage on schema promoted to ${role};
+      create function promoted.pg_walfile_name(pg_lsn) returns text language sql as $$ select '00000002000000000000000A' $$;
+      revoke execute on function pg_control_system() from public`)
+    const options = `-c role=${role} -c search_path=promoted,pg_catalog`
+    const limited = new pg.Pool({ connectionString: database.url, max: 1, options })
+    try {
+      const known = await pgStore(pool).outbox?.identity?.()
+      expect(known).toMatchObject({ timeline: '', database: expect.stringMatching(/^\d+-\d+$/) as string })
+      const { server } = known as { server: string }
+      expect(await pgStore(limited).outbox?.identity?.()).toEqual({ server, timeline: '2', database: '' })
+      await admin.query('revoke execute on function promoted.pg_walfile_name(pg_lsn) from public')
+      expect(await pgStore(limited).outbox?.identity?.()).toEqual({ server, timeline: '', database: '' })
+    } finally {
+      await limited.end()
+      await admin.query(`drop owned by ${role}; drop role ${role}`)
+      admin.release()
+    }
+  })
 })

@@ -38,18 +38,12 @@ import type { Row } from '../store.ts'
 import { arrayLiteral, arraysOf } from './array-literal.ts'
 import { cancelDelayed } from './delayed.ts'
 import type { PgConnection, PgDriver, PgStatement } from './driver/driver.ts'
-import { sqlStateOf } from './driver/sqlstate.ts'
 import { storeError, told } from './errors.ts'
+import { identityOf } from './identity.ts'
 import { postgresCalls } from './outbox-calls.ts'
 import { blockedOf, byShard, eventOf, numberOrNull, numbersOf, placesOf } from './outbox-rows.ts'
 import { postgresParked } from './parked.ts'
 import type { Bind, StatementName } from './statements.ts'
-
-/**
- * SQLSTATEs of databases that speak PostgreSQL's protocol but do not report their timeline: no such function, no right.
- */
-const HAS_NO_TIMELINE = /^(0A000|42883|42501)$/
-const FIRST_TIMELINE = '1'
 
 /** The relay on PostgreSQL. Every method is one statement, except for held events. */
 export class PostgresOutbox<Tx> implements Outbox {
@@ -201,14 +195,8 @@ export class PostgresOutbox<Tx> implements Outbox {
     return rows.map((row) => ({ id: String(row['id']), cancelled: row['cancelled'] === true }))
   }
 
-  async identity(): Promise<DatabaseIdentity> {
-    const [row] = await this.#driver.query(this.#bind('identity', [])).catch((error: unknown) => {
-      if (!HAS_NO_TIMELINE.test(sqlStateOf(error) ?? '')) throw storeError(error, this.#schema)
-      return this.#query('server', [])
-    })
-    const timeline = String(row?.['timeline'] ?? '')
-    const database = String(row?.['database'] ?? '')
-    return { server: String(row?.['server']), timeline: timeline === FIRST_TIMELINE ? '' : timeline, database }
+  identity(): Promise<DatabaseIdentity> {
+    return identityOf(this.#driver, this.#bind, this.#schema)
   }
 
   async heldBefore({ destination, events }: HeldBeforeParams): Promise<readonly EventPlace[]> {

@@ -10,6 +10,7 @@ import {
   completeSql,
   refuseLeasedSql,
 } from './sql/complete.ts'
+import { IDENTITY_SQL, SERVER_SQL, TIMELINE_SQL } from './sql/identity.ts'
 import { evictSql, listOperationsSql, showOperationSql } from './sql/operation.ts'
 import { heartbeatSql, lapsedSql, releaseSql, suspendSql, takeOverSql, unknownSql } from './sql/lease.ts'
 import {
@@ -20,7 +21,6 @@ import {
   deleteHeldSql,
   dueSql,
   fenceShardsSql,
-  IDENTITY_SQL,
   keepHeldSql,
   leaseShardsSql,
   nextDueSql,
@@ -28,7 +28,6 @@ import {
   parkHeldSql,
   promoteHeldSql,
   readEventsSql,
-  SERVER_SQL,
   stillBlockedSql,
   tryHeldSql,
   unparkOrphansSql,
@@ -102,6 +101,7 @@ export type StatementName =
   | 'due'
   | 'nextDue'
   | 'identity'
+  | 'timeline'
   | 'server'
   | 'fenceShards'
   | 'deleteHeld'
@@ -185,6 +185,7 @@ function texts(schema: string): Readonly<Record<StatementName, string>> {
     due: dueSql(schema),
     nextDue: nextDueSql(schema),
     identity: IDENTITY_SQL,
+    timeline: TIMELINE_SQL,
     server: SERVER_SQL,
     fenceShards: fenceShardsSql(schema),
     deleteHeld: deleteHeldSql(schema),

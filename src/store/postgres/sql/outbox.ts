@@ -1,4 +1,5 @@
 import { deadlineExpression } from './claim-function.ts'
+import { SERVER } from './identity.ts'
 
 /** The relay's statements. Nothing on its hot path (read, ack) updates or deletes a row. */
 
@@ -117,21 +118,10 @@ select h.shard::int4 as shard, h.aggregateid, bool_or(h.state = 3) as parked,
  group by h.shard, h.aggregateid`
 }
 
-/** Identifies a server by its start time, so a promoted, restored or restarted server counts as another one. */
-const SERVER = '(extract(epoch from pg_postmaster_start_time()) * 1000000)::int8::text'
-
 /** Null: any server may answer. */
 export function isServer(parameter: string): string {
   return `(${parameter}::text is null or ${SERVER} = ${parameter}::text)`
 }
-
-/** Fails on a standby, which has no timeline of its own before it is promoted. */
-export const IDENTITY_SQL: string = `
-select ${SERVER} as server, ltrim(left(pg_walfile_name(pg_current_wal_lsn()), 8), '0') as timeline,
-       (select c.system_identifier || '-' || d.oid from pg_control_system() c, pg_database d where d.datname = current_database()) as database`
-
-/** For databases that speak PostgreSQL's protocol without these functions. */
-export const SERVER_SQL: string = `select ${SERVER} as server`
 
 const SEALED_AT = '(extract(epoch from g.since) * 1000000)::int8::text'
 

@@ -28,11 +28,10 @@ export const erased: Checker = {
   },
 }
 
-/** Whether this process ended an erasure before the call, and the operation was erased by then. */
-function hasErased(trace: readonly TraceEvent[], { process, key, t }: EventOf<'call'>): boolean {
-  const at = trace.findIndex(
-    (event) =>
-      event.kind === 'commit' && event.records.some((of) => of.key === key && of.after !== null && isErased(of.after)),
-  )
+/** Whether this process ended an erasure before the call, and this life of the operation was erased by then. */
+function hasErased(trace: readonly TraceEvent[], { process, key, t, record }: EventOf<'call'>): boolean {
+  const isErasedHere = (of: EventOf<'commit'>['records'][number]): boolean =>
+    of.key === key && of.after !== null && of.after.life === record?.life && isErased(of.after)
+  const at = trace.findIndex((event) => event.kind === 'commit' && event.records.some(isErasedHere))
   return trace.slice(at).some((event) => event.kind === 'erased' && event.process === process && event.t < t)
 }
