@@ -104,8 +104,7 @@ export function rabbitmqSink(connection: RabbitmqConnection, options: RabbitmqSi
     returned.delete(brokerId)
     if (reason === undefined) return { verdict: SENT }
     // If every event is returned, the queues or their bindings are gone.
-    const error = new Error(`RabbitMQ returned the event: ${reason}`)
-    return { verdict: { kind: 'failed', error, retryable: true, perhapsDown: true } }
+    return { verdict: perhapsDown(new Error(`RabbitMQ returned the event: ${reason}`)) }
   }
 
   /** Sends all events that have no verdict yet. Returns an error if it ended early. */
@@ -125,10 +124,7 @@ export function rabbitmqSink(connection: RabbitmqConnection, options: RabbitmqSi
         const attempt = await publish(channel, events[index] as OutgoingEvent)
         if ('down' in attempt) down ??= { error: attempt.down }
         if ('down' in attempt) return
-        const verdict: Verdict =
-          'nacked' in attempt
-            ? { kind: 'failed', error: attempt.nacked, retryable: true, perhapsDown: true }
-            : attempt.verdict
+        const verdict = 'nacked' in attempt ? perhapsDown(attempt.nacked) : attempt.verdict
         if (verdict.kind === 'sent') {
           verdicts[index] = verdict
           told?.(index, verdict)
@@ -205,6 +201,11 @@ export function rabbitmqSink(connection: RabbitmqConnection, options: RabbitmqSi
     },
     close: drop,
   }
+}
+
+/** The event may be at fault, or the server refuses every event. */
+function perhapsDown(error: unknown): Verdict {
+  return { kind: 'failed', error, retryable: true, perhapsDown: true }
 }
 
 type Attempt = { readonly verdict: Verdict } | { readonly nacked: unknown } | { readonly down: unknown }
