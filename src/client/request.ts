@@ -55,15 +55,22 @@ async function bytesOf(request: Request): Promise<Uint8Array<ArrayBuffer>> {
   const reader = request.body?.getReader()
   // A browser that does not show the body of a Request makes no Request from a stream.
   if (!reader) return new Uint8Array(await request.arrayBuffer())
-  const parts: Uint8Array<ArrayBuffer>[] = []
-  for (let size = 0; size <= BODY_BYTES_MAX;) {
+  const parts: Uint8Array[] = []
+  let size = 0
+  while (size <= BODY_BYTES_MAX) {
     const { done, value } = await reader.read()
     if (done) break
+    if (value.BYTES_PER_ELEMENT !== 1) throw new TypeError('a part is not bytes')
+    parts.push(value)
     size += value.length
-    // Throws if the part is not bytes.
-    parts.push(value.subarray())
   }
-  return new Uint8Array(await new Blob(parts).arrayBuffer())
+  const bytes = new Uint8Array(size)
+  let at = 0
+  for (const part of parts) {
+    bytes.set(part, at)
+    at += part.length
+  }
+  return bytes
 }
 
 /** Equal requests have equal hashes. A form gets a new boundary each time, so the boundary is not part of it. */
