@@ -10,13 +10,6 @@ export interface Received {
   readonly problem: unknown
 }
 
-/** When somebody stops waiting. */
-export interface Limits {
-  readonly clock: Clock
-  readonly withinMs: number
-  readonly signal?: AbortSignal | undefined
-}
-
 /** Sends a call once, and reads the whole answer. */
 export async function send(
   { method, url, body, init, key }: StoredCall,
@@ -36,7 +29,9 @@ export async function send(
 
 /** Ends the work at the time limit or the signal, even if the work ignores its own signal. */
 export async function withinTime<T>(
-  { clock, withinMs, signal }: Limits,
+  clock: Clock,
+  withinMs: number,
+  signal: AbortSignal | null | undefined,
   run: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const controller = new AbortController()

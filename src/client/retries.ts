@@ -1,6 +1,6 @@
 import { type Clock, sleep } from '../platform/clock.ts'
 import type { Random } from '../platform/random.ts'
-import { type Limits, type Received, send, withinTime } from './attempt.ts'
+import { type Received, send, withinTime } from './attempt.ts'
 import { type Breaker, breakerOf } from './breaker.ts'
 import { CallError, notSent } from './call-error.ts'
 import { BUDGET_REFUND, POLICY_FRESH_MS, POLICY_PATH } from './limits.ts'
@@ -24,7 +24,7 @@ export interface Run {
   readonly endsAt: number
   /** Whether the time left is too short for another attempt. */
   isOver?: boolean
-  readonly signal: AbortSignal | undefined
+  readonly signal: AbortSignal | null | undefined
   /** Headers of this caller, some with secrets, and settings of fetch that cannot be stored. */
   readonly headers: readonly (readonly [string, string])[]
   readonly extra: Readonly<Record<string, unknown>>
@@ -63,19 +63,22 @@ export function retriesOf(
   const origins = new Map<string, Origin>()
   let tokens = budget
 
+  const withTimeLeft = <T>({ endsAt, signal }: Run, work: (signal: AbortSignal) => Promise<T>): Promise<T> =>
+    withinTime(clock, Math.min(timeoutMs, endsAt - clock.now()), signal, work)
+
   /** An answer can be repeated only while the server remembers the key. Later, a retry could run a second time. */
-  async function pastRetention(call: StoredCall, origin: Origin, how: Limits): Promise<Ending | undefined> {
+  async function pastRetention(call: StoredCall, origin: Origin, run: Run): Promise<Ending | undefined> {
     // A clock that was set back tells nothing about the age, so its step counts as age.
     const ageMs = (): number => Math.abs(timeOfDay() - call.since)
     try {
-      if (settings.policy) {
+      if (settings.policy !== false) {
         if (clock.now() >= origin.until) {
           origin.until = clock.now() + POLICY_FRESH_MS
-          origin.memoryMs = withinTime({ clock, withinMs: timeoutMs }, async (signal) =>
+          origin.memoryMs = withinTime(clock, timeoutMs, null, async (signal) =>
             memoryMsIn(await fetch(origin.name + POLICY_PATH, { signal })),
           )
         }
-        origin.readMs = (await withinTime(how, async () => origin.memoryMs)) ?? settings.retentionMs
+        origin.readMs = (await withTimeLeft(run, async () => origin.memoryMs)) ?? settings.retentionMs
       }
     } catch (cause) {
       origin.until = 0
@@ -123,7 +126,6 @@ export function retriesOf(
     for (let sends = 0, pauses = 0; ;) {
       if (signal?.aborted) return leave('it was aborted', signal.reason)
       let isSent = false
-      const limits = (): Limits => ({ clock, withinMs: Math.min(timeoutMs, endsAt - clock.now()), signal })
       let pauseMs = breaker.waitMs()
       // A wait for the breaker sends nothing, so it is no retry.
       let cost = pauseMs > 0 ? 0 : 1
@@ -133,13 +135,13 @@ export function retriesOf(
           return { state: 'none', error: notSent('ONCE_CIRCUIT_OPEN', 503, 'the server failed too often', of) }
         }
       } else {
-        const refused = inDoubt && (await pastRetention(call, origin, limits()))
+        const refused = inDoubt && (await pastRetention(call, origin, run))
         if (refused) return refused
         // The policy or the storage may have used up the time.
         if (isOver(0)) return leave('its deadline passed')
         pauseMs = Math.min(settings.maxMs, settings.baseMs * 2 ** pauses++) * random.next()
         try {
-          const received = await withinTime(limits(), async (withSignal) => {
+          const received = await withTimeLeft(run, async (withSignal) => {
             const headers = new Headers(call.headers as [string, string][])
             const fresh = new Headers(await settings.headers?.(listed(call, true)))
             for (const [name, value] of [...own, ...fresh, [header, call.key] as const]) headers.set(name, value)
@@ -168,12 +170,12 @@ export function retriesOf(
           if (signal?.aborted) continue
           if (isSent) breaker.heard(true)
         }
-        isOver(pauseMs)
-        sends += cost
-        if (sends >= settings.attempts) return leave(`it was tried ${sends} times`)
-        if (tokens < cost) return leave('the retry budget is empty')
       }
-      if (isOver(pauseMs)) return leave('its deadline passed')
+      const isLate = isOver(pauseMs)
+      sends += cost
+      if (sends >= settings.attempts) return leave(`it was tried ${sends} times`)
+      if (tokens < cost) return leave('the retry budget is empty')
+      if (isLate) return leave('its deadline passed')
       tokens -= cost
       await sleep(clock, pauseMs, signal)
     }
