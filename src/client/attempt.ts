@@ -23,7 +23,7 @@ export async function send(
   // A browser hides a redirect that it does not follow: no copy may have the status 0. Some statuses allow no body, also
   // none that is empty.
   const isHidden = response.type === 'opaqueredirect'
-  const copy = marked(isHidden ? response : new Response(bytes.byteLength > 0 ? bytes : null, response), response, key)
+  const copy = marked(isHidden ? response : new Response(bytes.byteLength ? bytes : null, response), response, key)
   return { response: copy, problem: copy.ok ? undefined : await jsonOf(copy.clone()) }
 }
 
@@ -39,7 +39,7 @@ export async function withinTime<T>(
   signal?.addEventListener('abort', abort, controller)
   if (signal?.aborted) abort()
   const over = sleep(clock, withinMs, controller.signal).then((): never => {
-    controller.abort(new Error(`no answer within ${Math.ceil(withinMs)} ms`))
+    controller.abort(new Error(`no answer in ${Math.ceil(withinMs)} ms`))
     throw controller.signal.reason
   })
   try {

@@ -118,7 +118,7 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
       }
       const key = given.key ?? headers.get(header) ?? settings.key?.() ?? random.uuid()
       const { name = key } = given
-      if (!KEY.test(key) || !name) throw invalid('key must be 1 to 255 ASCII characters, name 1 or more')
+      if (!KEY.test(key) || !name) throw invalid('key must be 1 to 255 ASCII characters, and name 1 or more')
       const call: StoredCall = {
         name,
         key,
@@ -132,17 +132,13 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
         nonce: random.uuid(),
         state: 'pending',
       }
-      const run: Run = {
-        call,
-        endsAt,
-        signal,
-        headers: [...headers].filter(([own]) => own !== 'content-type'),
-        extra: { ...init },
-      }
+      // A stored form has its own boundary.
+      headers.delete('content-type')
+      const run: Run = { call, endsAt, signal, headers, extra: { ...init } }
       return alone(running, clock, run, async () => {
         const [found, inDoubt] = await begin(call)
         run.call = found.call
-        // A stored form has its own boundary. The headers and the body of a done call are no longer stored.
+        // The headers and the body of a done call are no longer stored.
         const sent = found.call.body ? found.call : { ...found.call, headers: call.headers, body: call.body }
         return end(found, sent, run, inDoubt)
       })
@@ -153,7 +149,7 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
     },
     async resume({ name, signal } = {}) {
       return resumeAll(await open(name), ({ call, text }) => {
-        const run = { call, endsAt: clock.now() + settings.deadlineMs, signal, headers: [], extra: {} }
+        const run = { call, endsAt: clock.now() + settings.deadlineMs, signal, headers: [] }
         return alone(running, clock, run, async () => {
           const mine = keep({ ...call, nonce: random.uuid() })
           // Otherwise the call has ended meanwhile.

@@ -42,34 +42,21 @@ export async function plainRequest(
     signal?.throwIfAborted()
     throw unreplayable('cannot be read', cause)
   })
-  if (bytes.length > BODY_BYTES_MAX) throw unreplayable(`is over ${BODY_BYTES_MAX} bytes`)
-  return { method, url, headers, body: bytes, init: { credentials, mode, redirect } }
+  if (bytes.byteLength > BODY_BYTES_MAX) throw unreplayable(`is over ${BODY_BYTES_MAX} bytes`)
+  return { method, url, headers, body: new Uint8Array(bytes), init: { credentials, mode, redirect } }
 }
 
-/**
- * The body of a Request may be a stream without an end, so the client reads at most one part too many. The rest is for
- * the caller's own Request, so nothing is cancelled.
- */
-async function bytesOf(request: Request): Promise<Uint8Array<ArrayBuffer>> {
-  const reader = request.body?.getReader()
-  // A browser that does not show the body of a Request makes no Request from a stream.
-  if (!reader) return new Uint8Array(await request.arrayBuffer())
-  const parts: Uint8Array[] = []
+/** The body of a Request may be a stream without an end, so the client reads at most one part too many. */
+function bytesOf(request: Request): Promise<ArrayBuffer> {
   let size = 0
-  while (size <= BODY_BYTES_MAX) {
-    const { done, value } = await reader.read()
-    if (done) break
-    if (value.BYTES_PER_ELEMENT !== 1) throw unreplayable('is not bytes')
-    parts.push(value)
-    size += value.length
-  }
-  const bytes = new Uint8Array(size)
-  let at = 0
-  for (const part of parts) {
-    bytes.set(part, at)
-    at += part.length
-  }
-  return bytes
+  const limit = new TransformStream<Uint8Array, Uint8Array>({
+    transform(part, to) {
+      to.enqueue(part)
+      if ((size += part.length) > BODY_BYTES_MAX) to.terminate()
+    },
+  })
+  // A browser that does not show the body of a Request makes no Request from a stream.
+  return (request.body ? new Response(request.body.pipeThrough(limit)) : request).arrayBuffer()
 }
 
 /** Equal requests have equal hashes. A form gets a new boundary each time, so the boundary is not part of it. */

@@ -26,8 +26,8 @@ export interface Run {
   isOver?: boolean
   readonly signal: AbortSignal | null | undefined
   /** Headers of this caller, some with secrets, and settings of fetch that cannot be stored. */
-  readonly headers: readonly (readonly [string, string])[]
-  readonly extra: Readonly<Record<string, unknown>>
+  readonly headers: Iterable<readonly [string, string]>
+  readonly extra?: Readonly<Record<string, unknown>>
 }
 
 /** How a call ended, and what its caller gets. */
@@ -42,9 +42,9 @@ interface Origin {
   readonly name: string
   readonly breaker: Breaker
   /** What its policy says. */
-  memoryMs?: Promise<number | undefined>
+  policy?: Promise<number | undefined>
   /** How long the server remembers a key, as far as the client could read. */
-  readMs: number
+  retentionMs: number
   /** A deployment may shorten the retention, so then the policy is read again. */
   until: number
 }
@@ -52,7 +52,7 @@ interface Origin {
 type Last = { readonly response?: CallResponse; readonly cause?: unknown }
 
 /** Answers that servers do not store with the key, because they say nothing about the operation. */
-const NOT_STORED = [401, 403, 408, 409, 423, 425, 429]
+const NOT_STORED = [401, 403, 409, 423]
 
 /** Returns a function that sends one call until it ends. `inDoubt`: an earlier attempt may have run. */
 export function retriesOf(
@@ -74,17 +74,17 @@ export function retriesOf(
       if (settings.policy !== false) {
         if (clock.now() >= origin.until) {
           origin.until = clock.now() + POLICY_FRESH_MS
-          origin.memoryMs = withinTime(clock, timeoutMs, null, async (signal) =>
+          origin.policy = withinTime(clock, timeoutMs, null, async (signal) =>
             memoryMsIn(await fetch(origin.name + POLICY_PATH, { signal })),
           )
         }
-        origin.readMs = (await withTimeLeft(run, async () => origin.memoryMs)) ?? settings.retentionMs
+        origin.retentionMs = (await withTimeLeft(run, async () => origin.policy)) ?? settings.retentionMs
       }
     } catch (cause) {
       origin.until = 0
       if (ageMs() > POLICY_FRESH_MS) return leftOpen(call, true, 'its policy cannot be read', { cause })
     }
-    if (ageMs() + timeoutMs < origin.readMs) return undefined
+    if (ageMs() + timeoutMs < origin.retentionMs) return undefined
     const message = 'the key may be forgotten'
     return { state: 'stopped', error: new CallError('ONCE_GONE', 410, message, { call }) }
   }
@@ -113,7 +113,7 @@ export function retriesOf(
     const name = new URL(call.url).origin
     const origin = origins.get(name) ?? {
       name,
-      readMs: settings.retentionMs,
+      retentionMs: settings.retentionMs,
       until: 0,
       breaker: breakerOf(clock, settings.failures, settings.restMs),
     }
@@ -174,7 +174,7 @@ export function retriesOf(
       const isLate = isOver(pauseMs)
       sends += cost
       if (sends >= settings.attempts) return leave(`it was tried ${sends} times`)
-      if (tokens < cost) return leave('the retry budget is empty')
+      if (tokens < cost) return leave('its budget is empty')
       if (isLate) return leave('its deadline passed')
       tokens -= cost
       await sleep(clock, pauseMs, signal)

@@ -67,7 +67,7 @@ export function settingsOf(options: ClientOptions): Settings {
       ? wholeNumber('failures', breaker.failures ?? limits.FAILURES_DEFAULT, limits.FAILURES_MAX)
       : Infinity,
     restMs: time(rests, 'rest', limits.REST_MS_DEFAULT),
-    header: header.toLowerCase(),
+    header,
     judge: judgeOf(server),
     echoes: server === 'effectively-once' || server === 'stripe',
     retentionMs: time(options, 'retention', limits.RETENTION_MS_DEFAULT, limits.RETENTION_MS_MAX),
