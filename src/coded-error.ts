@@ -5,8 +5,6 @@
 
 export type ErrorRow = readonly [status: number, retryable: boolean, message: string]
 
-export const OPTION_INVALID = [500, false, 'An option is not valid'] as const
-
 export interface CodedErrorOptions {
   /** A more specific message, which replaces the message of the table. */
   detail?: string
@@ -16,13 +14,13 @@ export interface CodedErrorOptions {
 
 export class CodedError extends Error {
   override readonly name: string = 'OnceError'
-  readonly code: string
-  readonly status: number
-  readonly retryable: boolean
-  readonly retryAfterMs: number | undefined
+  declare readonly code: string
+  declare readonly status: number
+  declare readonly retryable: boolean
+  declare readonly retryAfterMs: number | undefined
 
   constructor(code: string, [status, retryable, message]: ErrorRow, options: CodedErrorOptions = {}) {
-    super(`${code} ${options.detail ?? message}`, options.cause === undefined ? undefined : { cause: options.cause })
+    super(`${code} ${options.detail ?? message}`, options.cause === undefined ? undefined : options)
     this.code = code
     this.status = status
     this.retryable = retryable

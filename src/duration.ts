@@ -17,12 +17,10 @@ export interface DurationLimits {
 export function milliseconds(value: Duration | undefined, fallback: number, limits: DurationLimits): number {
   if (value === undefined) return fallback
   const match = typeof value === 'string' ? SHAPE.exec(value) : null
-  if (!match) {
-    throw invalid(`${limits.option} must be a duration such as '30s', not ${show(value)}`)
-  }
+  if (!match) throw invalid(`${limits.option} must be a duration such as '30s', not '${String(value as unknown).slice(0, 40)}'`)
   const ms = Math.round(Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS])
   if (ms < limits.min || ms > limits.max) {
-    throw invalid(`${limits.option} must be between ${limits.min} ms and ${limits.max} ms, not ${value}`)
+    throw invalid(`${limits.option} must be from ${limits.min} to ${limits.max} ms, not ${value}`)
   }
   return ms
 }
@@ -33,8 +31,4 @@ export function durationText(ms: number, round: (count: number) => number): stri
     if (ms >= UNIT_MS[unit]) return `${round(ms / UNIT_MS[unit])}${unit}`
   }
   return `${Math.round(ms)}ms`
-}
-
-function show(value: unknown): string {
-  return typeof value === 'string' ? `'${value.slice(0, 40)}'` : String(value).slice(0, 40)
 }

@@ -3,7 +3,7 @@
  * Problem documents, docs and the command line use these messages. Match by code (`isOnceError(error,
  * 'ONCE_IN_FLIGHT')`), never by `instanceof`: a process may load two copies of the package.
  */
-import { CodedError, type CodedErrorOptions, OPTION_INVALID } from './coded-error.ts'
+import { CodedError, type CodedErrorOptions } from './coded-error.ts'
 
 /** code: [status, retryable, message] */
 const TABLE = {
@@ -44,8 +44,7 @@ const TABLE = {
     false,
     "scope is empty; one user could replay another's answer. Return a string or set 'global'",
   ],
-  // oxlint-disable-next-line no-unnecessary-type-assertion -- isolated declarations need the type
-  ONCE_OPTION_INVALID: OPTION_INVALID as typeof OPTION_INVALID,
+  ONCE_OPTION_INVALID: [500, false, 'An option is not valid'],
   ONCE_INPUT_INVALID: [500, false, 'The input cannot be fingerprinted'],
   ONCE_ANSWER_INVALID: [500, false, 'The answer cannot be stored'],
   ONCE_ANSWER_TOO_LARGE: [500, false, 'The answer is too large to hold until the commit'],

@@ -1,8 +1,8 @@
-import { CodedError, OPTION_INVALID } from './coded-error.ts'
+import { CodedError } from './coded-error.ts'
 
 /** The error for an option, or an argument, that is not valid. */
 export function invalid(detail: string, cause?: unknown): Error {
-  return new CodedError('ONCE_OPTION_INVALID', OPTION_INVALID, { detail, cause })
+  return new CodedError('ONCE_OPTION_INVALID', [500, false, detail], { cause })
 }
 
 /** Refuses a misspelled option. If it were ignored, the program would run with the default. */

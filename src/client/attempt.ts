@@ -10,13 +10,6 @@ export interface Received {
   readonly problem: unknown
 }
 
-/** When somebody stops waiting. */
-export interface Limits {
-  readonly clock: Clock
-  readonly withinMs: number
-  readonly signal?: AbortSignal | undefined
-}
-
 /** Sends a call once, and reads the whole answer. */
 export async function send(
   { method, url, body, init, key }: StoredCall,
@@ -30,13 +23,15 @@ export async function send(
   // A browser hides a redirect that it does not follow: no copy may have the status 0. Some statuses allow no body, also
   // none that is empty.
   const isHidden = response.type === 'opaqueredirect'
-  const copy = marked(isHidden ? response : new Response(bytes.byteLength > 0 ? bytes : null, response), response, key)
+  const copy = marked(isHidden ? response : new Response(bytes.byteLength ? bytes : null, response), response, key)
   return { response: copy, problem: copy.ok ? undefined : await jsonOf(copy.clone()) }
 }
 
 /** Ends the work at the time limit or the signal, even if the work ignores its own signal. */
 export async function withinTime<T>(
-  { clock, withinMs, signal }: Limits,
+  clock: Clock,
+  withinMs: number,
+  signal: AbortSignal | null | undefined,
   run: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const controller = new AbortController()
@@ -44,7 +39,7 @@ export async function withinTime<T>(
   signal?.addEventListener('abort', abort, controller)
   if (signal?.aborted) abort()
   const over = sleep(clock, withinMs, controller.signal).then((): never => {
-    controller.abort(new Error(`no answer within ${Math.ceil(withinMs)} ms`))
+    controller.abort(new Error(`no answer in ${Math.ceil(withinMs)} ms`))
     throw controller.signal.reason
   })
   try {

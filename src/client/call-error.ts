@@ -10,8 +10,8 @@ export interface CallErrorOptions extends CodedErrorOptions {
 
 /** An error of the client, or an error of the server about the key. */
 export class CallError extends CodedError {
-  readonly call: { readonly name: string; readonly key: string } | undefined
-  readonly response: CallResponse | undefined
+  declare readonly call: { readonly name: string; readonly key: string } | undefined
+  declare readonly response: CallResponse | undefined
 
   constructor(code: string, status: number, message: string, options: CallErrorOptions = {}) {
     super(code, [status, status === 503, message], options)

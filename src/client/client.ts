@@ -32,13 +32,15 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
   const swap = (name: string, from: string, to: string | null, undo?: () => Promise<boolean>): Promise<boolean> =>
     stored(() => storage.swap(name, from, to), undo)
 
-  async function list(): Promise<Kept[]> {
+  /** Without a name: all calls. */
+  async function list(name?: string): Promise<Kept[]> {
     const all: Kept[] = []
     for (const text of await stored(() => storage.list())) {
       try {
         const kept = read(text)
-        if (!isForgotten(kept.call)) all.push(kept)
-        else await swap(kept.call.name, text, null)
+        const own = kept.call.name
+        if (isForgotten(kept.call)) await swap(own, text, null)
+        else if ((name ?? own) === own) all.push(kept)
       } catch (error) {
         // One call must not hide the others.
         void settings.onError(error)
@@ -47,10 +49,10 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
     return all
   }
 
-  const find = async (name: string): Promise<Kept | undefined> => (await list()).find(({ call }) => call.name === name)
+  const find = async (name: string): Promise<Kept | undefined> => (await list(name))[0]
   /** Pending and stopped calls. */
   const open = async (name?: string): Promise<Kept[]> =>
-    (await list()).filter(({ call }) => call.until === undefined && (name ?? call.name) === call.name)
+    (await list(name)).filter(({ call }) => call.until === undefined)
 
   /** Stores the call before anything is sent, or finds the call that has its name. */
   async function begin(call: StoredCall): Promise<[kept: Kept, inDoubt: boolean]> {
@@ -104,14 +106,14 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
 
   return {
     async fetch(input, init = {}, given = {}) {
-      const signal = given.signal ?? init.signal ?? (input as Partial<Request>).signal ?? undefined
+      const signal = given.signal ?? init.signal ?? (input as Partial<Request>).signal ?? null
       const withinMs = time(given, 'deadline', settings.deadlineMs)
       const endsAt = clock.now() + withinMs
-      const request = await plainRequest(input, init, { clock, withinMs, signal })
+      const request = await plainRequest(input, init, clock, withinMs, signal)
       signal?.throwIfAborted()
-      const { method, url, headers, body, init: kept, extra } = request
+      const { method, url, headers, body, init: kept } = request
       if (/^(GET|HEAD|OPTIONS)$/.test(method)) {
-        const answer = await settings.fetch(url, { ...extra, ...kept, method, headers, signal: signal ?? null })
+        const answer = await settings.fetch(url, { ...init, ...kept, method, headers, signal })
         return marked(answer, answer, '')
       }
       const key = given.key ?? headers.get(header) ?? settings.key?.() ?? random.uuid()
@@ -123,18 +125,20 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
         hash: await hashOf(request),
         method,
         url,
-        headers: [...headers].filter(([own]) => own !== header && !secrets.has(own)),
-        body: body && toBase64(body),
+        headers: [...headers].filter(([own]) => !secrets.has(own)),
+        body: toBase64(body) || null,
         init: kept,
         since: seams.timeOfDay(),
         nonce: random.uuid(),
         state: 'pending',
       }
-      const run: Run = { call, endsAt, signal, headers: [...headers].filter(([own]) => own !== 'content-type'), extra }
+      // A stored form has its own boundary.
+      headers.delete('content-type')
+      const run: Run = { call, endsAt, signal, headers, extra: { ...init } }
       return alone(running, clock, run, async () => {
         const [found, inDoubt] = await begin(call)
         run.call = found.call
-        // A stored form has its own boundary. The headers and the body of a done call are no longer stored.
+        // The headers and the body of a done call are no longer stored.
         const sent = found.call.body ? found.call : { ...found.call, headers: call.headers, body: call.body }
         return end(found, sent, run, inDoubt)
       })
@@ -145,7 +149,7 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
     },
     async resume({ name, signal } = {}) {
       return resumeAll(await open(name), ({ call, text }) => {
-        const run = { call, endsAt: clock.now() + settings.deadlineMs, signal, headers: [], extra: {} }
+        const run = { call, endsAt: clock.now() + settings.deadlineMs, signal, headers: [] }
         return alone(running, clock, run, async () => {
           const mine = keep({ ...call, nonce: random.uuid() })
           // Otherwise the call has ended meanwhile.
@@ -169,8 +173,9 @@ async function resumeAll(
   resume: (kept: Kept) => Promise<CallResponse | undefined>,
 ): Promise<ResumedCall[]> {
   const resumed: ResumedCall[] = []
+  const queue = waiting.values()
   const work = async (): Promise<void> => {
-    for (let kept = waiting.pop(); kept; kept = waiting.pop()) {
+    for (const kept of queue) {
       const { name, key, state } = kept.call
       try {
         if (state === 'stopped') throw stopped(kept.call)

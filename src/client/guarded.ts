@@ -12,7 +12,7 @@ export function guardedBy(clock: Clock, withinMs: number): Guarded {
   return async <T>(work: () => Promise<T>, undo?: () => Promise<boolean>) => {
     let working: Promise<T> | undefined
     try {
-      return await withinTime({ clock, withinMs }, async () => (working = work()))
+      return await withinTime(clock, withinMs, null, async () => (working = work()))
     } catch (cause) {
       working?.then(undo, undo).catch(() => {})
       throw notSent('ONCE_STORAGE_FAILED', 503, 'the storage failed', { cause })

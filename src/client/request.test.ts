@@ -67,6 +67,7 @@ describe('a Request whose body is a stream', () => {
 
   it.each([
     ['fails', (to: Controller) => to.error(new Error('disk'))],
+    ['has other numbers', (to: Controller) => to.enqueue(new Uint16Array(5))],
     ['has no bytes', (to: Controller) => to.enqueue({ amount: 5 })],
   ])('that %s leaves no rejection that nobody handles', async (_, start) => {
     const unhandled: unknown[] = []

@@ -1,6 +1,7 @@
 import { invalid } from '../options.ts'
+import type { Clock } from '../platform/clock.ts'
 import { webSha256 } from '../platform/web.ts'
-import { type Limits, withinTime } from './attempt.ts'
+import { withinTime } from './attempt.ts'
 import { CallError } from './call-error.ts'
 import { BODY_BYTES_MAX } from './limits.ts'
 import { toBase64 } from './stored-call.ts'
@@ -10,11 +11,9 @@ export interface PlainRequest {
   readonly method: string
   readonly url: string
   readonly headers: Headers
-  readonly body: Uint8Array<ArrayBuffer> | null
+  readonly body: Uint8Array<ArrayBuffer>
   /** The settings of fetch that are stored. */
   readonly init: Readonly<Record<string, string | undefined>>
-  /** All settings, such as a dispatcher. */
-  readonly extra: Readonly<Record<string, unknown>>
 }
 
 /** Settings of a Request that another Request with the same meaning needs. */
@@ -28,51 +27,44 @@ interface Stored {
 export async function plainRequest(
   input: string | URL | Request,
   given: RequestInit,
-  limits: Limits,
+  clock: Clock,
+  withinMs: number,
+  signal: AbortSignal | null,
 ): Promise<PlainRequest> {
-  const { method: _method, headers: _headers, body: content, signal: _signal, ...extra } = given
-  const { getReader, [Symbol.asyncIterator]: iterate } = (content ?? {}) as Partial<ReadableStream>
-  if (getReader ?? iterate) throw unreplayable('is a stream')
+  const content = given.body as Partial<ReadableStream> | null | undefined
+  if (content?.getReader ?? content?.[Symbol.asyncIterator]) throw unreplayable('is a stream')
   // A Request has the content type of its body: for a form, with the boundary. The caller's own stays readable.
   const request = new Request(input instanceof Request ? input.clone() : input, { ...given, signal: null })
   const { method, url, headers, credentials, mode, redirect } = request as unknown as Request & Stored
   // Its answer could not be read.
   if (mode === 'no-cors') throw invalid("mode must not be 'no-cors'")
-  const bytes = await withinTime(limits, () => bytesOf(request)).catch((cause: unknown) => {
-    limits.signal?.throwIfAborted()
+  const bytes = await withinTime(clock, withinMs, signal, () => bytesOf(request)).catch((cause: unknown) => {
+    signal?.throwIfAborted()
     throw unreplayable('cannot be read', cause)
   })
-  if (bytes.length > BODY_BYTES_MAX) throw unreplayable(`is over ${BODY_BYTES_MAX} bytes`)
-  const body = bytes.length > 0 ? bytes : null
-  return { method, url, headers, body, init: { credentials, mode, redirect }, extra }
+  if (bytes.byteLength > BODY_BYTES_MAX) throw unreplayable(`is over ${BODY_BYTES_MAX} bytes`)
+  return { method, url, headers, body: new Uint8Array(bytes), init: { credentials, mode, redirect } }
 }
 
-/**
- * The body of a Request may be a stream without an end, so the client reads at most one part too many. The rest is for
- * the caller's own Request, so nothing is cancelled.
- */
-async function bytesOf(request: Request): Promise<Uint8Array<ArrayBuffer>> {
-  const reader = request.body?.getReader()
+/** The body of a Request may be a stream without an end, so the client reads at most one part too many. */
+function bytesOf(request: Request): Promise<ArrayBuffer> {
+  let size = 0
+  const limit = new TransformStream<Uint8Array, Uint8Array>({
+    transform(part, to) {
+      to.enqueue(part)
+      if ((size += part.length) > BODY_BYTES_MAX) to.terminate()
+    },
+  })
   // A browser that does not show the body of a Request makes no Request from a stream.
-  if (!reader) return new Uint8Array(await request.arrayBuffer())
-  const parts: Uint8Array<ArrayBuffer>[] = []
-  for (let size = 0; size <= BODY_BYTES_MAX;) {
-    const { done, value } = await reader.read()
-    if (done) break
-    size += value.length
-    // Throws if the part is not bytes.
-    parts.push(value.subarray())
-  }
-  return new Uint8Array(await new Blob(parts).arrayBuffer())
+  return (request.body ? new Response(request.body.pipeThrough(limit)) : request).arrayBuffer()
 }
 
 /** Equal requests have equal hashes. A form gets a new boundary each time, so the boundary is not part of it. */
 export async function hashOf({ method, url, headers, body }: PlainRequest): Promise<string> {
   const type = headers.get('content-type') ?? ''
-  const boundary = /^multipart\/.*;\s*boundary="?([^";]+)/i.exec(type)?.[1]
+  const boundary = /^multipart\/.*boundary="?([^";]+)/i.exec(type)?.[1]
   // Latin-1 has a character for each byte.
-  const kept =
-    body && boundary ? new TextDecoder('latin1').decode(body).replaceAll(`--${boundary}`, '--') : (body ?? '')
+  const kept = boundary ? new TextDecoder('latin1').decode(body).replaceAll(`--${boundary}`, '--') : body
   const whole = new Blob([`${method}\n${url}\n${type.replace(boundary ?? '', '')}\n`, kept])
   return toBase64(await webSha256(await whole.arrayBuffer()))
 }

@@ -1,6 +1,6 @@
 import { type Clock, sleep } from '../platform/clock.ts'
 import type { Random } from '../platform/random.ts'
-import { type Limits, type Received, send, withinTime } from './attempt.ts'
+import { type Received, send, withinTime } from './attempt.ts'
 import { type Breaker, breakerOf } from './breaker.ts'
 import { CallError, notSent } from './call-error.ts'
 import { BUDGET_REFUND, POLICY_FRESH_MS, POLICY_PATH } from './limits.ts'
@@ -24,10 +24,10 @@ export interface Run {
   readonly endsAt: number
   /** Whether the time left is too short for another attempt. */
   isOver?: boolean
-  readonly signal: AbortSignal | undefined
+  readonly signal: AbortSignal | null | undefined
   /** Headers of this caller, some with secrets, and settings of fetch that cannot be stored. */
-  readonly headers: readonly (readonly [string, string])[]
-  readonly extra: Readonly<Record<string, unknown>>
+  readonly headers: Iterable<readonly [string, string]>
+  readonly extra?: Readonly<Record<string, unknown>>
 }
 
 /** How a call ended, and what its caller gets. */
@@ -42,9 +42,9 @@ interface Origin {
   readonly name: string
   readonly breaker: Breaker
   /** What its policy says. */
-  memoryMs?: Promise<number | undefined>
+  policy?: Promise<number | undefined>
   /** How long the server remembers a key, as far as the client could read. */
-  readMs: number
+  retentionMs: number
   /** A deployment may shorten the retention, so then the policy is read again. */
   until: number
 }
@@ -52,7 +52,7 @@ interface Origin {
 type Last = { readonly response?: CallResponse; readonly cause?: unknown }
 
 /** Answers that servers do not store with the key, because they say nothing about the operation. */
-const NOT_STORED = [401, 403, 408, 409, 423, 425, 429]
+const NOT_STORED = [401, 403, 409, 423]
 
 /** Returns a function that sends one call until it ends. `inDoubt`: an earlier attempt may have run. */
 export function retriesOf(
@@ -63,25 +63,28 @@ export function retriesOf(
   const origins = new Map<string, Origin>()
   let tokens = budget
 
+  const withTimeLeft = <T>({ endsAt, signal }: Run, work: (signal: AbortSignal) => Promise<T>): Promise<T> =>
+    withinTime(clock, Math.min(timeoutMs, endsAt - clock.now()), signal, work)
+
   /** An answer can be repeated only while the server remembers the key. Later, a retry could run a second time. */
-  async function pastRetention(call: StoredCall, origin: Origin, how: Limits): Promise<Ending | undefined> {
+  async function pastRetention(call: StoredCall, origin: Origin, run: Run): Promise<Ending | undefined> {
     // A clock that was set back tells nothing about the age, so its step counts as age.
     const ageMs = (): number => Math.abs(timeOfDay() - call.since)
     try {
-      if (settings.policy) {
+      if (settings.policy !== false) {
         if (clock.now() >= origin.until) {
           origin.until = clock.now() + POLICY_FRESH_MS
-          origin.memoryMs = withinTime({ clock, withinMs: timeoutMs }, async (signal) =>
+          origin.policy = withinTime(clock, timeoutMs, null, async (signal) =>
             memoryMsIn(await fetch(origin.name + POLICY_PATH, { signal })),
           )
         }
-        origin.readMs = (await withinTime(how, async () => origin.memoryMs)) ?? settings.retentionMs
+        origin.retentionMs = (await withTimeLeft(run, async () => origin.policy)) ?? settings.retentionMs
       }
     } catch (cause) {
       origin.until = 0
       if (ageMs() > POLICY_FRESH_MS) return leftOpen(call, true, 'its policy cannot be read', { cause })
     }
-    if (ageMs() + timeoutMs < origin.readMs) return undefined
+    if (ageMs() + timeoutMs < origin.retentionMs) return undefined
     const message = 'the key may be forgotten'
     return { state: 'stopped', error: new CallError('ONCE_GONE', 410, message, { call }) }
   }
@@ -110,7 +113,7 @@ export function retriesOf(
     const name = new URL(call.url).origin
     const origin = origins.get(name) ?? {
       name,
-      readMs: settings.retentionMs,
+      retentionMs: settings.retentionMs,
       until: 0,
       breaker: breakerOf(clock, settings.failures, settings.restMs),
     }
@@ -123,7 +126,6 @@ export function retriesOf(
     for (let sends = 0, pauses = 0; ;) {
       if (signal?.aborted) return leave('it was aborted', signal.reason)
       let isSent = false
-      const limits = (): Limits => ({ clock, withinMs: Math.min(timeoutMs, endsAt - clock.now()), signal })
       let pauseMs = breaker.waitMs()
       // A wait for the breaker sends nothing, so it is no retry.
       let cost = pauseMs > 0 ? 0 : 1
@@ -133,13 +135,13 @@ export function retriesOf(
           return { state: 'none', error: notSent('ONCE_CIRCUIT_OPEN', 503, 'the server failed too often', of) }
         }
       } else {
-        const refused = inDoubt && (await pastRetention(call, origin, limits()))
+        const refused = inDoubt && (await pastRetention(call, origin, run))
         if (refused) return refused
         // The policy or the storage may have used up the time.
         if (isOver(0)) return leave('its deadline passed')
         pauseMs = Math.min(settings.maxMs, settings.baseMs * 2 ** pauses++) * random.next()
         try {
-          const received = await withinTime(limits(), async (withSignal) => {
+          const received = await withTimeLeft(run, async (withSignal) => {
             const headers = new Headers(call.headers as [string, string][])
             const fresh = new Headers(await settings.headers?.(listed(call, true)))
             for (const [name, value] of [...own, ...fresh, [header, call.key] as const]) headers.set(name, value)
@@ -168,12 +170,12 @@ export function retriesOf(
           if (signal?.aborted) continue
           if (isSent) breaker.heard(true)
         }
-        isOver(pauseMs)
-        sends += cost
-        if (sends >= settings.attempts) return leave(`it was tried ${sends} times`)
-        if (tokens < cost) return leave('the retry budget is empty')
       }
-      if (isOver(pauseMs)) return leave('its deadline passed')
+      const isLate = isOver(pauseMs)
+      sends += cost
+      if (sends >= settings.attempts) return leave(`it was tried ${sends} times`)
+      if (tokens < cost) return leave('its budget is empty')
+      if (isLate) return leave('its deadline passed')
       tokens -= cost
       await sleep(clock, pauseMs, signal)
     }

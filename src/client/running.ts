@@ -33,7 +33,7 @@ export async function alone<T extends CallResponse | undefined>(
     running.set(id, own)
     try {
       const response = await (other
-        ? withinTime({ ...run, clock, withinMs: run.endsAt - clock.now() }, () => own.answer)
+        ? withinTime(clock, run.endsAt - clock.now(), run.signal, () => own.answer)
         : own.answer)
       if (response) return marked(response.clone(), response, response.key)
       if (!other) return response as T

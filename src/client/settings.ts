@@ -31,7 +31,7 @@ export interface Settings {
   readonly judge: (answer: ReceivedAnswer) => CallVerdict
   /** The server repeats the key in each answer of a protected route, so that an answer of a proxy can be told apart. */
   readonly echoes: boolean
-  readonly policy: boolean
+  readonly policy?: boolean
   readonly retentionMs: number
   readonly rememberMs: number
   readonly secrets: ReadonlySet<string>
@@ -40,20 +40,17 @@ export interface Settings {
   onError(this: void, error: unknown): Promise<void>
 }
 
-const KNOWN = new Set(
-  'fetch storage retry deadline timeout breaker key header server policy retention rememberFor secrets headers onError'.split(
-    ' ',
-  ),
-)
-const SECRETS = ['authorization', 'proxy-authorization', 'cookie']
+const KNOWN =
+  'fetch storage retry deadline timeout breaker key header server policy retention rememberFor secrets headers onError'
+const SECRETS = 'authorization proxy-authorization cookie'
 
 export function settingsOf(options: ClientOptions): Settings {
-  refuseUnknown(options, KNOWN, 'idempotentClient')
+  refuseUnknown(options, wordsOf(KNOWN), 'idempotentClient')
   const { breaker = {}, header = 'idempotency-key', onError = console.warn, retry = {}, secrets = [] } = options
-  const { fetch, policy = true, server = 'effectively-once', storage = memoryStorage() } = options
-  refuseUnknown(retry, new Set(['attempts', 'base', 'max', 'budget']), 'retry')
+  const { fetch, server = 'effectively-once', storage = memoryStorage() } = options
+  refuseUnknown(retry, wordsOf('attempts base max budget'), 'retry')
   const rests: BreakerOptions = breaker || {}
-  refuseUnknown(rests, new Set(['failures', 'rest']), 'breaker')
+  refuseUnknown(rests, wordsOf('failures rest'), 'breaker')
   if (!storage?.swap) throw invalid('storage needs add, swap and list')
   if (!globalThis.crypto?.subtle) throw invalid('the page needs https')
   return {
@@ -70,19 +67,22 @@ export function settingsOf(options: ClientOptions): Settings {
       ? wholeNumber('failures', breaker.failures ?? limits.FAILURES_DEFAULT, limits.FAILURES_MAX)
       : Infinity,
     restMs: time(rests, 'rest', limits.REST_MS_DEFAULT),
-    header: header.toLowerCase(),
+    header,
     judge: judgeOf(server),
     echoes: server === 'effectively-once' || server === 'stripe',
-    policy,
     retentionMs: time(options, 'retention', limits.RETENTION_MS_DEFAULT, limits.RETENTION_MS_MAX),
     rememberMs: time(options, 'rememberFor', limits.REMEMBER_MS_DEFAULT, limits.RETENTION_MS_MAX),
-    secrets: new Set([...SECRETS, ...secrets].map((name) => name.toLowerCase())),
+    secrets: wordsOf([SECRETS, header, ...secrets].join(' ').toLowerCase()),
     async onError(error) {
       try {
         await (onError(error) as unknown)
       } catch {}
     },
   }
+}
+
+function wordsOf(text: string): ReadonlySet<string> {
+  return new Set(text.split(' '))
 }
 
 export function time<Name extends string>(

@@ -38,12 +38,11 @@ export function keep(call: StoredCall): Kept {
 
 /** Throws if it is no call, because somebody else wrote or cut the text. */
 export function read(text: string): Kept {
-  let call: StoredCall | null = null
   try {
-    call = JSON.parse(text) as StoredCall | null
+    const call = JSON.parse(text) as StoredCall
+    if (call.key) return { call, text }
   } catch {}
-  if (call?.key) return { call, text }
-  throw notSent('ONCE_STORAGE_FAILED', 503, 'a stored call cannot be read')
+  throw notSent('ONCE_STORAGE_FAILED', 503, 'a call cannot be read')
 }
 
 export function listed(call: StoredCall, running: boolean): PendingCall {

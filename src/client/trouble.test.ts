@@ -79,7 +79,7 @@ it('an outage costs no more than the retry budget', async () => {
 it('a wait for the breaker is no retry, so it takes nothing from the retry budget', async () => {
   const steps = Array.from({ length: 8 }, () => answer(503))
   const { client, sent } = scripted(steps, { retry: { budget: 4 }, breaker: { failures: 1, rest: '1s' } })
-  await expect(client.fetch(PAY, post())).rejects.toThrow('the retry budget is empty')
+  await expect(client.fetch(PAY, post())).rejects.toThrow('its budget is empty')
   expect(sent).toHaveLength(5)
 })
 
@@ -238,7 +238,7 @@ describe('a storage that hangs', () => {
     const storage: CallStorage = { ...memoryStorage(), swap: never }
     const { client } = scripted([], { storage, onError: (cause) => told.push(cause) })
     expect((await client.fetch(PAY, post())).status).toBe(201)
-    expect(told).toMatchObject([{ message: 'no answer within 30000 ms' }])
+    expect(told).toMatchObject([{ message: 'no answer in 30000 ms' }])
   })
 
   it('ends what only looks', async () => {

@@ -4,7 +4,7 @@ import type { CallVerdict, ReceivedAnswer, ServerKind } from './types.ts'
 type Judge = (answer: ReceivedAnswer) => CallVerdict
 
 /** Nothing was done, or nothing is known: 408, 425, 429 and every 5xx. */
-function byStatus({ status, headers }: ReceivedAnswer): CallVerdict {
+export function byStatus({ status, headers }: Pick<ReceivedAnswer, 'status' | 'headers'>): CallVerdict {
   if ([408, 425, 429].includes(status)) return 'retry'
   if (status < 500) return 'answer'
   // A stored failure is the same at every retry, and does not tell what was done.
@@ -35,9 +35,9 @@ function byProblem(answer: ReceivedAnswer): CallVerdict {
 const SERVERS: Readonly<Record<string, Judge>> = {
   'effectively-once': byProblem,
   stripe(answer) {
-    const { type, code } = (answer.problem as { error?: { type?: string; code?: string } } | null)?.error ?? {}
-    if (answer.status === 409 || code === 'idempotency_key_in_use') return 'in-flight'
-    if (type === 'idempotency_error') return 'mismatch'
+    // The key is in use.
+    if (answer.status === 409) return 'in-flight'
+    if ((answer.problem as { error?: { type?: string } } | null)?.error?.type === 'idempotency_error') return 'mismatch'
     const says = answer.headers.get('stripe-should-retry')
     if (says === 'true') return 'retry'
     return says === 'false' && answer.status >= 500 ? 'outcome-unknown' : byStatus(answer)

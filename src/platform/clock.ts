@@ -27,11 +27,11 @@ export const systemClock: Clock = {
 }
 
 /** Sleeps until the time is over or the signal aborts, whichever comes first. */
-export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+export function sleep(clock: Clock, ms: number, signal?: AbortSignal | null): Promise<void> {
   if (signal?.aborted) return Promise.resolve()
   return new Promise((resolve) => {
     const cancel = clock.after(ms, done, true)
-    signal?.addEventListener('abort', done, { once: true })
+    signal?.addEventListener('abort', done)
     function done(): void {
       cancel()
       signal?.removeEventListener('abort', done)
