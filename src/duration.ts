@@ -17,7 +17,10 @@ export interface DurationLimits {
 export function milliseconds(value: Duration | undefined, fallback: number, limits: DurationLimits): number {
   if (value === undefined) return fallback
   const match = typeof value === 'string' ? SHAPE.exec(value) : null
-  if (!match) throw invalid(`${limits.option} must be a duration such as '30s', not '${String(value as unknown).slice(0, 40)}'`)
+  if (!match) {
+    const given: unknown = value
+    throw invalid(`${limits.option} must be a duration such as '30s', not '${String(given).slice(0, 40)}'`)
+  }
   const ms = Math.round(Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS])
   if (ms < limits.min || ms > limits.max) {
     throw invalid(`${limits.option} must be from ${limits.min} to ${limits.max} ms, not ${value}`)
