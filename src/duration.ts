@@ -14,16 +14,13 @@ export interface DurationLimits {
 }
 
 /** Parses a duration into milliseconds. A value outside the limits is an error that names the option. */
-export function milliseconds(value: Duration | undefined, fallback: number, limits: DurationLimits): number {
+export function milliseconds(value: unknown, fallback: number, limits: DurationLimits): number {
   if (value === undefined) return fallback
   const match = typeof value === 'string' ? SHAPE.exec(value) : null
-  if (!match) {
-    const given: unknown = value
-    throw invalid(`${limits.option} must be a duration such as '30s', not '${String(given).slice(0, 40)}'`)
-  }
+  if (!match) throw invalid(`${limits.option} must be a duration such as '30s', not '${String(value).slice(0, 40)}'`)
   const ms = Math.round(Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS])
   if (ms < limits.min || ms > limits.max) {
-    throw invalid(`${limits.option} must be from ${limits.min} to ${limits.max} ms, not ${value}`)
+    throw invalid(`${limits.option} must be from ${limits.min} to ${limits.max} ms, not ${match[0]}`)
   }
   return ms
 }

@@ -82,7 +82,7 @@ export function retriesOf(
       }
     } catch (cause) {
       origin.until = 0
-      if (ageMs() > POLICY_FRESH_MS) return leftOpen(call, true, 'its policy cannot be read', { cause })
+      if (ageMs() > POLICY_FRESH_MS) return leftOpen(call, true, 'the policy cannot be read', { cause })
     }
     if (ageMs() + timeoutMs < origin.retentionMs) return undefined
     const message = 'the key may be forgotten'

@@ -42,7 +42,7 @@ export function read(text: string): Kept {
     const call = JSON.parse(text) as StoredCall
     if (call.key) return { call, text }
   } catch {}
-  throw notSent('ONCE_STORAGE_FAILED', 503, 'a call cannot be read')
+  throw notSent('ONCE_STORAGE_FAILED', 503, 'the call cannot be read')
 }
 
 export function listed(call: StoredCall, running: boolean): PendingCall {
