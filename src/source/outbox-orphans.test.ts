@@ -38,19 +38,23 @@ const byAggregate = (applied: readonly string[]): string[] =>
 
 function suite(open: () => Promise<SqlStore<never>>, keepsEvents = false): void {
   // The first test: no other destination has events that it did not pass. The memory store drops no events.
-  test.skipIf(keepsEvents)('a new consumer runs events whose predecessors were dropped', async () => {
-    const { once, make, of, fresh, applied, all } = await world(await open())
-    await make(1)
-    expect(await of('old').drain()).toBe(3)
-    const sweeps = async (): Promise<number> => (swept += (await once.sweep()).events)
-    let swept = 0
-    await expect.poll(sweeps, { timeout: 15_000, interval: 200 }).toBe(3)
-    await make(2)
-    await make(3)
-    expect(await fresh().drain()).toBe(6)
-    expect(byAggregate(applied)).toEqual(all(2, 3))
-    await once.close()
-  }, 30_000)
+  test.skipIf(keepsEvents)(
+    'a new consumer runs events whose predecessors were dropped',
+    async () => {
+      const { once, make, of, fresh, applied, all } = await world(await open())
+      await make(1)
+      expect(await of('old').drain()).toBe(3)
+      const sweeps = async (): Promise<number> => (swept += (await once.sweep()).events)
+      let swept = 0
+      await expect.poll(sweeps, { timeout: 15_000, interval: 200 }).toBe(3)
+      await make(2)
+      await make(3)
+      expect(await fresh().drain()).toBe(6)
+      expect(byAggregate(applied)).toEqual(all(2, 3))
+      await once.close()
+    },
+    30_000,
+  )
 
   test('a new consumer runs events whose predecessors were erased', async () => {
     const { once, make, of, fresh, applied, all } = await world(await open())

@@ -3,7 +3,18 @@ import type { Ack, Acked, AckParams, Beat, BeatParams, EventsRead, Outbox, ReadE
 import type { LeaseShardsParams, ReleaseParams, ShardState } from '../outbox.ts'
 import { rewoundShards } from '../rewound.ts'
 import { cancel, takeDelayed } from './delayed.ts'
-import { blockedOf, dueEvents, heldBefore, hold, isOurs, parkedOf, promote, READ_BLOCKED, settleHeld, tryHeld } from './held.ts'
+import {
+  blockedOf,
+  dueEvents,
+  heldBefore,
+  hold,
+  isOurs,
+  parkedOf,
+  promote,
+  READ_BLOCKED,
+  settleHeld,
+  tryHeld,
+} from './held.ts'
 import { unparkOrphans } from './held.ts'
 import { NOW } from './migrations.ts'
 import { EVENT_COLUMNS, eventOf, withinBytes } from './outbox-event.ts'

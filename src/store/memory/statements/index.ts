@@ -9,7 +9,17 @@ import { cancel, takeDelayed } from './delayed.ts'
 import { eraseEvents, eraseLetters, eraseRecords } from './erase.ts'
 import { evict, listOperations, showOperation } from './operation.ts'
 import { heartbeat, lapsed, release, settle, suspend, takeOver, unknown } from './lease.ts'
-import { blocked, due, fenceShards, heldBefore, nextDue, promoteHeld, settleHeld, tryHeld, unparkOrphans } from './held.ts'
+import {
+  blocked,
+  due,
+  fenceShards,
+  heldBefore,
+  nextDue,
+  promoteHeld,
+  settleHeld,
+  tryHeld,
+  unparkOrphans,
+} from './held.ts'
 import { countLetters, discardLetters, getLetter, listLetters, lockLetters, parkLetters } from './letters.ts'
 import { listNamespaces, lockNamespaces, registerNamespace } from './namespace.ts'
 import { listParked, lockShard, parkedLines, settleParked } from './parked.ts'
