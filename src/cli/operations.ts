@@ -18,7 +18,7 @@ export const list: Run = (given) => {
   const { namespace, route, label, scope, 'older-than': olderThan } = values
   const state = oneOf('state', values.state, STATES) as (typeof STATES)[number] | undefined
   const limit = numberOf(values, 'limit', { min: 1, max: 1_000, whole: true })
-  milliseconds(olderThan as Duration | undefined, 0, { option: '--older-than', min: 0, max: OPERATION_AGE_MS_MAX })
+  milliseconds(olderThan, 0, { option: '--older-than', min: 0, max: OPERATION_AGE_MS_MAX })
   if (scope !== undefined && namespace === undefined) throw new UsageError('--scope needs --namespace NAME')
   const named = Object.entries({ state, route, label, scope, limit, olderThan: olderThan as Duration | undefined })
   const options = Object.fromEntries(named.filter(([, value]) => value !== undefined))
