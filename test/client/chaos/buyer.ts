@@ -41,6 +41,8 @@ async function write(name: string, response: CallResponse, resumed: boolean): Pr
   })
 }
 
+const STORAGE_TRIES = 20
+
 /** Two orders with the same key: the server runs one of them, and refuses the other. */
 const RIVALS_EVERY = 50
 const RIVALS_AT = 23
@@ -56,8 +58,20 @@ async function failed(name: string, error: unknown): Promise<void> {
   if (code === 'ONCE_MISMATCH') line(Number(name.slice('order '.length)), { refused: code })
 }
 
+/** A disk that is busy may take longer than the client waits. That is a typed error, and a buyer tries again. */
+async function stored<T>(work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (tries === STORAGE_TRIES || !isCallError(error, 'ONCE_STORAGE_FAILED')) throw error
+      await failed('the storage', error)
+    }
+  }
+}
+
 async function resume(): Promise<void> {
-  for (const { name, response, error } of await client.resume()) {
+  for (const { name, response, error } of await stored(() => client.resume())) {
     if (response) await write(name, response, true)
     else await failed(name, error)
   }
@@ -89,13 +103,13 @@ function ended(): Set<number> {
 }
 
 if (existsSync(order.ledger)) appendFileSync(order.ledger, '\n')
-const pending = await client.pending()
+const pending = await stored(() => client.pending())
 console.log(`pending ${pending.length}`)
 for (let round = 0; round < 100; round++) {
   await resume()
   const done = ended()
   const left = Array.from({ length: order.calls }, (_, number) => number).filter((number) => !done.has(number))
-  const open = (await client.pending()).filter(({ stopped }) => stopped === undefined)
+  const open = (await stored(() => client.pending())).filter(({ stopped }) => stopped === undefined)
   if (left.length === 0 && open.length === 0) break
   const next = async (): Promise<void> => {
     for (let number = left.shift(); number !== undefined; number = left.shift()) await buy(number)
