@@ -121,7 +121,7 @@ describeAll('leased operations', (place) => {
 
   // finding 16
   it('turn unknown when an attempt died inside an unkeyed call, until an operator settles it', async () => {
-    const operation = { scope: 'u', key: 'unkeyed', input: 1, lease: '100ms' } as const
+    const operation = { scope: 'u', key: 'unkeyed', input: 1, lease: '5s' } as const
     let calls = 0
     const run = (): Promise<unknown> =>
       place.once().run(operation, async ({ step, commit }) => {
