@@ -106,7 +106,7 @@ class PulledConsumer<Tx> implements Consumer, StoppableWork {
       // A run that is stopping or draining ends before a new one starts.
       await running?.ended.catch(() => {})
     }
-    await (this.#running = this.#begin(false))
+    await this.#run(false)
     return this
   }
 
@@ -144,9 +144,7 @@ class PulledConsumer<Tx> implements Consumer, StoppableWork {
       await running?.ended.catch(() => {})
       if (running?.stopped) return 0
     }
-    const running = this.#begin(true)
-    this.#running = running
-    const { loop, ended } = await running
+    const { loop, ended } = await this.#run(true)
     await ended
     return loop.handled
   }
@@ -172,54 +170,57 @@ class PulledConsumer<Tx> implements Consumer, StoppableWork {
     return this.stop()
   }
 
+  #run(once: boolean): Promise<Running<Tx>> {
+    const running = this.#begin(once)
+    this.#running = running
+    // A run that cannot begin may fail at once. Nobody may wait for it again.
+    running.catch(() => (this.#running = undefined))
+    return running
+  }
+
   async #begin(once: boolean): Promise<Running<Tx>> {
     const { core, settings, inbox } = this.#parts
     const { observe } = core.settings
     const stop = new AbortController()
-    try {
-      if (core.closing) throw onceError('ONCE_CLOSED')
-      await this.#prepare()
-      const source = this.#source
-      // Messages that a former run left unsettled come again, so its state is dropped.
-      const tracker = source.features.positions ? new PositionTracker(() => core.clock.now()) : null
-      const opening = source.open({
-        consumer: settings.name,
-        signal: stop.signal,
-        prefetch: prefetchOf(settings),
-        positions: {
-          read: async (partitions) => {
-            const wanted = new Set(partitions)
-            const all = await inbox.positions({ consumer: settings.name, source: source.name })
-            const known = all.filter(({ partition }) => wanted.has(partition))
-            tracker?.began(known)
-            return new Map(known.map(({ partition, next }) => [partition, next]))
-          },
-          lifeOf: (log) => lifeOf(inbox, { consumer: settings.name, source: source.name }, log),
+    if (core.closing) throw onceError('ONCE_CLOSED')
+    await this.#prepare()
+    const source = this.#source
+    // Messages that a former run left unsettled come again, so its state is dropped.
+    const tracker = source.features.positions ? new PositionTracker(() => core.clock.now()) : null
+    const opening = source.open({
+      consumer: settings.name,
+      signal: stop.signal,
+      prefetch: prefetchOf(settings),
+      positions: {
+        read: async (partitions) => {
+          const wanted = new Set(partitions)
+          const all = await inbox.positions({ consumer: settings.name, source: source.name })
+          const known = all.filter(({ partition }) => wanted.has(partition))
+          tracker?.began(known)
+          return new Map(known.map(({ partition, next }) => [partition, next]))
         },
-        warn: (error) => observe({ kind: 'troubled', task: 'consumer', error }),
-        advise: (advice) => advise(observe, 'consumer', `${settings.name}: ${advice}`),
-      })
-      const late = (): Error => {
-        stop.abort()
-        void opening.then((subscription) => subscription.close()).catch(() => {})
-        return new Error(`${source.name}: the source did not open within ${BROKER_WITHIN_MS} ms`)
-      }
-      const subscription = await inTime(opening, BROKER_WITHIN_MS, late, core.clock)
-      const broker = new Broker({ source, subscription, consumer: settings.name, observe, clock: core.clock })
-      const loop = new ConsumerLoop<Tx>({ ...this.#parts, tracker }, source, broker, stop.signal)
-      this.#loop = loop
-      const ended = this.#run(loop, broker, stop, once)
-      ended.catch((error: unknown) => {
-        if (!once) observe({ kind: 'troubled', task: 'consumer', error })
-      })
-      return { loop, stop, once, stopped: false, ended }
-    } catch (error) {
-      this.#running = undefined
-      throw error
+        lifeOf: (log) => lifeOf(inbox, { consumer: settings.name, source: source.name }, log),
+      },
+      warn: (error) => observe({ kind: 'troubled', task: 'consumer', error }),
+      advise: (advice) => advise(observe, 'consumer', `${settings.name}: ${advice}`),
+    })
+    const late = (): Error => {
+      stop.abort()
+      void opening.then((subscription) => subscription.close()).catch(() => {})
+      return new Error(`${source.name}: the source did not open within ${BROKER_WITHIN_MS} ms`)
     }
+    const subscription = await inTime(opening, BROKER_WITHIN_MS, late, core.clock)
+    const broker = new Broker({ source, subscription, consumer: settings.name, observe, clock: core.clock })
+    const loop = new ConsumerLoop<Tx>({ ...this.#parts, tracker }, source, broker, stop.signal)
+    this.#loop = loop
+    const ended = this.#work(loop, broker, stop, once)
+    ended.catch((error: unknown) => {
+      if (!once) observe({ kind: 'troubled', task: 'consumer', error })
+    })
+    return { loop, stop, once, stopped: false, ended }
   }
 
-  async #run(loop: ConsumerLoop<Tx>, broker: Broker, stop: AbortController, once: boolean): Promise<void> {
+  async #work(loop: ConsumerLoop<Tx>, broker: Broker, stop: AbortController, once: boolean): Promise<void> {
     const redrives = once ? undefined : runRedrives(this.#parts, stop.signal)
     try {
       await loop.run(once)
