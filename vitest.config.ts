@@ -3,9 +3,10 @@ import { defineConfig } from 'vitest/config'
 const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts', 'scripts/**/*.test.ts']
 /** Real brokers, browsers and many killed processes: `npm run test:long`, so that `npm test` stays quick. */
 export const LONG: readonly string[] = [
-  'src/consumer/{alike-failures,leased,swept-witness}.test.ts',
-  'src/outbox/due-crowd.test.ts',
-  'src/source/outbox-resent.test.ts',
+  'src/broker/refuses-all.test.ts',
+  'src/consumer/{alike-failures,at-most-once,drain,leased,swept-witness}.test.ts',
+  'src/outbox/{away,due-crowd,hanging-event}.test.ts',
+  'src/source/{outbox-orphans,outbox-resent}.test.ts',
   'src/store/postgres/{pg,pglite}.test.ts',
   'src/store/sqlite/processes.test.ts',
   'src/testing/{differential,differential-inbox,differential-outbox}.test.ts',
@@ -35,7 +36,7 @@ export const LONG: readonly string[] = [
   'test/setups/tutorial.test.ts',
   'test/shutdown/**/*.test.ts',
   'test/soak-http/**/*.test.ts',
-  'test/streams/chaos.test.ts',
+  'test/streams/{chaos,left,stuck}.test.ts',
   'test/telemetry/**/*.test.ts',
   'test/tier/**/*.test.ts',
   'test/toys/**/*.test.ts',
