@@ -217,15 +217,13 @@ describeClients('batched operations on a server', (place) => {
     await started
     const charge = route(place)
     await charge('warm up')
-    const startedAt = performance.now()
     const outcomes = await Promise.all([
       ...Array.from({ length: 63 }, (_, i) => outcomeOf(charge(`beside ${i}`))),
       outcomeOf(charge('held', id)),
     ])
-    const tookMs = performance.now() - startedAt
     expect(outcomes.slice(0, 63)).toEqual(Array.from({ length: 63 }, () => 'value'))
     expect(outcomes[63]).toBe('ONCE_IN_FLIGHT')
-    expect(tookMs).toBeLessThan(1_500)
+    // Whoever waited for the key would still wait.
     go()
     await held
     expect(await outcomeOf(charge('held', id))).toBe('value')
