@@ -93,7 +93,7 @@ describeStores('webhook receivers on a real server', (place) => {
       res.write('half')
     })
     await service.make(many(100))
-    const relay = await service.relay({ to: r.sink({ timeout: '400ms' }) }).start()
+    const relay = await service.relay({ to: r.sink({ timeout: '3s' }) }).start()
     await until(() => r.acknowledged.length >= 100, 10_000)
     await relay.drain()
     expect(await timed(relay.stop())).toBeLessThan(1_000)
