@@ -198,5 +198,5 @@ function recordOf(call: StoredCall, { state, error }: Ending, until: number): St
 }
 
 function stopped(call: StoredCall): Error {
-  return notSent(call.code ?? '', 409, 'the call was stopped', { call })
+  return notSent(call.code ?? '', 409, 'it was stopped', { call })
 }

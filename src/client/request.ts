@@ -38,7 +38,7 @@ export async function plainRequest(
   const { method, url, headers, credentials, mode, redirect } = request as unknown as Request & Stored
   // Its answer could not be read.
   if (mode === 'no-cors') throw invalid("mode must not be 'no-cors'")
-  const bytes = await withinTime(clock, withinMs, signal, () => bytesOf(request)).catch((cause: unknown) => {
+  const bytes = await withinTime(clock, withinMs, signal, () => bytesOf(input, request)).catch((cause: unknown) => {
     signal?.throwIfAborted()
     throw unreplayable('cannot be read', cause)
   })
@@ -46,8 +46,8 @@ export async function plainRequest(
   return { method, url, headers, body: new Uint8Array(bytes), init: { credentials, mode, redirect } }
 }
 
-/** The body of a Request may be a stream without an end, so the client reads at most one part too many. */
-function bytesOf(request: Request): Promise<ArrayBuffer> {
+/** The body of the caller's Request may be a stream without an end, so the client reads at most one part too many. */
+function bytesOf(input: string | URL | Request, request: Request): Promise<ArrayBuffer> {
   let size = 0
   const limit = new TransformStream<Uint8Array, Uint8Array>({
     transform(part, to) {
@@ -56,7 +56,7 @@ function bytesOf(request: Request): Promise<ArrayBuffer> {
     },
   })
   // A browser that does not show the body of a Request makes no Request from a stream.
-  return (request.body ? new Response(request.body.pipeThrough(limit)) : request).arrayBuffer()
+  return ((input as Request).body ? new Response(request.body?.pipeThrough(limit)) : request).arrayBuffer()
 }
 
 /** Equal requests have equal hashes. A form gets a new boundary each time, so the boundary is not part of it. */

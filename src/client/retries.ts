@@ -52,7 +52,7 @@ interface Origin {
 type Last = { readonly response?: CallResponse; readonly cause?: unknown }
 
 /** Answers that servers do not store with the key, because they say nothing about the operation. */
-const NOT_STORED = [401, 403, 409, 423]
+const NOT_STORED = [401, 403, 408, 409, 423, 425, 429]
 
 /** Returns a function that sends one call until it ends. `inDoubt`: an earlier attempt may have run. */
 export function retriesOf(
